@@ -1,0 +1,115 @@
+// Package ir holds the compiler's two intermediate forms: the typed graph of a model
+// (model.go, graph.go), where every value has a dtype, a shape in named dims and a source
+// span; and the templates made from it (template.go), the launches of each function of a
+// unit with a place for every value. It is data with printers, no passes.
+package ir
+
+import (
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+// Model is a checked model: names resolved, constants evaluated, blocks inlined, every
+// streaming unit with its graph.
+type Model struct {
+	Name   string
+	Span   source.Span
+	File   *source.File   // the file given to the compiler
+	Files  []*source.File // every file read, File first, in order of use
+	Consts []Const        // the model's parameters and their values, in declaration order
+
+	// Batch and Seq are B and T, 0 while symbolic (no train block).
+	Batch, Seq int64
+	Vocab      int64 // rows of the embedding that reads `tokens`
+
+	Values []*Value // activations that pass between units, and the inputs tokens and position
+	Units  []*Unit  // in forward order: embed, block instances (and ops between them), head
+	Params []*Param // in forward order of first use, each once
+	Maps   []*WeightMap
+
+	Train *Train // nil without a train block
+}
+
+// Const is a resolved model parameter.
+type Const struct {
+	Name  string
+	Value op.Value
+	From  string // "default", "preset medium", "instance qwen2_5_7b", "--set"
+}
+
+// UnitKind tells the place of a unit.
+type UnitKind uint8
+
+// The kinds of units.
+const (
+	EmbedUnit UnitKind = iota // ops before the first block
+	LayerUnit                 // a block instance
+	GlueUnit                  // weightless ops between blocks
+	HeadUnit                  // ops after the last block; its output is the logits
+)
+
+// Unit is a streaming unit.
+type Unit struct {
+	Kind    UnitKind
+	Name    string // "embed", "layer", "head": what equal instances share
+	Index   int    // k of name[k], -1 when the path has no index
+	Span    source.Span
+	Graph   *Graph
+	Inputs  []*Value // model values bound to Graph.Inputs
+	Outputs []*Value // model values bound to Graph.Outputs; the head's is the logits
+	Params  []*Param // bound to Graph.Weights
+}
+
+// Path is "layer[3]" or "embed".
+func (u *Unit) Path() string {
+	if u.Index < 0 {
+		return u.Name
+	}
+	return u.Name + "[" + itoa(u.Index) + "]"
+}
+
+// Param is one parameter tensor of the model. A tied tensor is one Param bound by several units.
+type Param struct {
+	Path  string // "layer[3].q.weight", "wte.weight"
+	Shape tensor.Shape
+	Role  op.Role
+	Init  plan.Init
+	Span  source.Span
+	Uses  int // number of units that bind it
+}
+
+// Elems is the number of elements.
+func (p *Param) Elems() int64 { return p.Shape.Elems() }
+
+// WeightMap is a checked `weights NAME { ... }`.
+type WeightMap struct {
+	Name    string
+	Entries []WeightMapEntry
+}
+
+// WeightMapEntry ties foreign tensors to parameters, indices expanded.
+type WeightMapEntry struct {
+	Targets []*Param
+	Op      string   // "", "transpose", "split", "join", "split(transpose"
+	Names   []string // foreign tensor names
+	Span    source.Span
+}
+
+// Train is the checked train block: the values that shape the schedule, and the run's defaults.
+type Train struct {
+	Span        source.Span
+	BatchTokens int64 // tokens a step = Batch * Seq
+	Precision   string
+	Run         plan.Train
+}
+
+// NumParams is the number of parameters, tied ones once.
+func (m *Model) NumParams() int64 {
+	var n int64
+	for _, p := range m.Params {
+		n += p.Elems()
+	}
+	return n
+}

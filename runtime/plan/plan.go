@@ -1,0 +1,276 @@
+// Package plan is the static plan of a run: what memory there is, which parameters lie
+// where, and every task of every list in submission order. The compiler makes it, the
+// verifier proves it, generated Go carries it, the engine executes it. It is plain data
+// with no behaviour beyond look-ups and String methods.
+//
+// Submission order. The engine submits a list's tasks one after another to the queues of
+// their lanes. Every wait names an event that was recorded by an earlier task in that order
+// (of this list, or of the step before), so submission never blocks on itself.
+//
+// Steps. `first` is the first step after a start or a drain; `steady` is every later one;
+// `drain` finishes the updates that a step leaves to the next. With clipping on, a step's
+// updates stand at the front of the next step's list, under its forward.
+package plan
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// Plan is everything the engine needs.
+type Plan struct {
+	Model    string
+	Source   string // name of the .mt file
+	Hash     string // of the model text and the values that change the schedule
+	Compiler string // version of mtc
+	Target   string // "cpu" or "cuda"
+
+	NumParams int64
+	Batch     int64 // rows a step
+	Seq       int64 // T
+	Vocab     int64 // rows of the token embedding
+	Micros    int64 // micro-batches a step
+	Groups    int64 // groups of micro-batches; weights cross once a group and pass
+	Rows      int64 // rows (sequences) of one micro-batch
+	Prefill   int64 // positions of one prefill chunk
+
+	Placement string // "resident" or "stream"
+	Clip      bool
+	Slots     int64 // device slots for layer weights (stream)
+	GradSlots int64 // device slots for layer gradients (stream)
+
+	Train Train
+
+	Arenas    []Arena
+	Buffers   []Buffer
+	Slabs     []Slab
+	Templates []string // names; the program holds their functions in the same order
+	Units     []Unit
+	Tables    []Table
+	Events    int // number of events
+	Tasks     []Task
+	Lists     [NumLists]Range // ranges of Tasks
+	Spans     []string        // "nano.mt:12"; Task.Span indexes it
+
+	// Well-known buffers.
+	Tokens, Targets, Positions                     BufID // device, one for each micro-batch, [Rows*T] i32, Parity
+	HostTokens, HostTargets                        BufID // host, whole step, [Micros*Rows*T] i32, Parity
+	Scalars                                        BufID // device copy of the step's scalars, Parity
+	HostScalars                                    BufID // host block of the step's scalars, Parity
+	Results                                        BufID // host block the step's results arrive in, Parity
+	GenTokens, GenPositions, GenLogits             BufID // generation: [Prefill] i32, [Prefill] i32, [Vocab] f32
+	HostGenTokens, HostGenPositions, HostGenLogits BufID
+}
+
+// List numbers the task lists.
+type List uint8
+
+// The lists.
+const (
+	First List = iota
+	Steady
+	Drain
+	Eval
+	Prefill
+	Decode
+	NumLists
+)
+
+func (l List) String() string {
+	return [...]string{"first", "steady", "drain", "eval", "prefill", "decode"}[l]
+}
+
+// Range is a half-open range of Plan.Tasks.
+type Range struct{ Start, End int }
+
+// Arena is one allocation.
+type Arena struct {
+	Name   string
+	Memory device.Memory
+	Bytes  int64
+}
+
+// BufID indexes Plan.Buffers; NoBuf (0) is none: Buffers[0] is unused.
+type BufID int32
+
+// NoBuf is no buffer.
+const NoBuf BufID = 0
+
+// Buffer is a range of an arena with one purpose. A buffer with Parity has two copies, Bytes
+// apart: even and odd steps use different ones.
+type Buffer struct {
+	Name   string
+	Arena  int // index of Plan.Arenas
+	Off    int64
+	Bytes  int64 // of one copy
+	Parity bool
+}
+
+// Slab is the parameters that travel and are updated together: those of one streaming unit,
+// or one tied tensor. All its buffers have one layout: element i is parameter element i.
+// Matrices (decayed) come first, then vectors. Gaps for alignment hold zeros.
+type Slab struct {
+	Name   string // "layer[3]", "wte"
+	Elems  int64
+	Decay  int64 // the first Decay elements have weight decay
+	Params []Param
+	// Home of the state: on the host when streaming, on the device when resident.
+	Weight, M, V BufID
+	// Grad is where the whole step's gradient is when it is complete (host or device).
+	Grad BufID
+}
+
+// Param is one parameter tensor.
+type Param struct {
+	Name  string // stable path: "layer[3].q.weight"
+	Off   int64  // in elements, in the slab
+	Shape []int64
+	Decay bool
+	Init  Init
+}
+
+// Init says how a parameter starts.
+type Init struct {
+	Kind  InitKind
+	Scale float64 // standard deviation of normal, half width of uniform
+}
+
+// InitKind is a distribution.
+type InitKind uint8
+
+// The inits.
+const (
+	InitZero InitKind = iota
+	InitOne
+	InitNormal
+	InitUniform
+)
+
+// Unit is a streaming unit: the embedding part, a block instance, ops between blocks, the head.
+type Unit struct {
+	Name     string // "embed", "layer[3]", "head"
+	Template int    // index of Plan.Templates
+	Slabs    []int  // slabs its template binds, in order
+	Span     int
+}
+
+// Table is a constant tensor filled once at start-up by the program's function of the same index.
+type Table struct {
+	Name string
+	Buf  BufID
+}
+
+// Kind is what a task does.
+type Kind uint8
+
+// The kinds of tasks.
+const (
+	Feed       Kind = iota // host tokens, targets or scalars to the device
+	Prefetch               // a slab's weights to a device slot
+	Compute                // a template function on one unit and micro-batch
+	Norm                   // squared norm of a slab's gradient, where it was produced
+	Offload                // a slab's gradient to the host
+	Accumulate             // host: adds a group's gradient to the step's
+	Reduce                 // global norm, clip scale, skip flag, loss of the step
+	Report                 // the step's results to the host
+	Update                 // optimizer on one slab
+	Save                   // activations to the host
+	Restore                // activations from the host
+	NumKinds
+)
+
+func (k Kind) String() string {
+	return [...]string{"feed", "prefetch", "compute", "norm", "offload", "accumulate", "reduce", "report", "update", "save", "restore"}[k]
+}
+
+// Func is which function of a template a compute task runs.
+type Func uint8
+
+// The functions of a template. A unit whose backward is never needed lacks it.
+const (
+	NoFunc    Func = iota
+	Forward        // In -> Out, Saved
+	Recompute      // In -> Saved (and what backward reads), no Out
+	Backward       // In, Saved, DOut -> DIn, Grads
+	Loss           // head: In, Targets -> DIn, Grads, Partials (forward, loss and backward, in row chunks)
+	EvalLoss       // head: In, Targets -> Partials
+	Infer          // In, State -> Out for generation; head: logits of the last row
+	NumFuncs
+)
+
+func (f Func) String() string {
+	return [...]string{"", "forward", "recompute", "backward", "loss", "eval_loss", "infer"}[f]
+}
+
+// Task is one entry of a list.
+type Task struct {
+	ID       int // index in Plan.Tasks
+	List     List
+	Kind     Kind
+	Func     Func
+	Lane     device.Lane
+	Unit     int // index of Plan.Units, -1 when none
+	Slab     int // index of Plan.Slabs for prefetch, norm, offload, accumulate, update; else -1
+	Micro    int // -1 when none
+	Template int // -1 when none
+	Span     int // index of Plan.Spans
+	// Back is how many steps before the current one the task belongs to (1: an update left
+	// over from the previous step); parity buffers follow it.
+	Back int
+
+	// What it touches. Reads and Writes list every buffer, for the verifier and for inspect;
+	// the Bind fields say which is which for a compute task.
+	Reads, Writes []BufID
+	Bind          Bind
+	// Copies (feed, prefetch, offload, report, save, restore) move Bytes from Src to Dst, each at an offset.
+	Src, Dst       BufID
+	SrcOff, DstOff int64
+	Bytes          int64
+
+	Waits []Wait
+	Event int // recorded after the task; -1 when nobody waits for it
+
+	FLOPs int64
+	Moved int64 // bytes read and written by the task
+}
+
+// Wait orders a task after the latest record of an event: Back 0 in this step (list), 1 in the one before.
+type Wait struct {
+	Event int
+	Back  int
+}
+
+// Bind gives a compute task's template function its buffers, in the order its template declares.
+type Bind struct {
+	In, Out, DIn, DOut []BufID
+	Saved, Work        BufID
+	Weights, Grads     []BufID // one for each slab of the unit
+	Add                []bool  // for each slab: gradients add to what the slot holds
+	State              BufID   // generation caches of this unit
+	Partials           BufID   // loss: one float64 pair (sum of losses, tokens) for this micro-batch
+}
+
+// Train holds the run's defaults; the program's flags override those that do not change the schedule.
+type Train struct {
+	Data      []string // patterns, absolute or relative to the .mt
+	Width     int      // bytes a token of headerless .bin shards; 0: by header; 1: bytes
+	Steps     int64
+	Optimizer AdamW
+	LR        Schedule
+	Clip      float64 // 0: off
+	EvalEvery int64   // 0: off
+	EvalData  []string
+	EvalSteps int64 // batches an evaluation, 0: all of the data
+	SaveEvery int64 // 0: only at the end
+	SaveKeep  int64
+	Seed      int64
+}
+
+// AdamW are the optimizer's constants (Loshchilov and Hutter, arXiv 1711.05101).
+type AdamW struct{ Beta1, Beta2, Eps, Decay float64 }
+
+// Schedule is a learning-rate schedule with linear warm-up.
+type Schedule struct {
+	Kind   string // "constant", "linear", "cosine", "wsd"
+	Peak   float64
+	Final  float64
+	Warmup int64
+	Decay  int64 // wsd: steps of the final decay
+}
