@@ -1,0 +1,60 @@
+# mtc: `make help` lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+GO       ?= go
+BIN      := bin
+MTC      := $(BIN)/mtc
+GOSRC    := $(shell $(GO) env GOROOT)/src
+# Packages whose goroutines meet: they also run under the race detector.
+RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/...
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/mtc (pure Go)
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build -o $(MTC) ./cmd/mtc
+
+demo: build ## train models/nano.mt on the Go standard library's source and sample from it (under 3 minutes)
+	@bash tools/demo.sh $(MTC) "$(GOSRC)"
+
+test: lint unit race ## the whole CPU test suite; CI runs this
+
+unit: ## all tests, with and without the SIMD code
+	$(GO) test ./...
+	GOEXPERIMENT=simd $(GO) test ./runtime/...
+
+race: ## the packages with lanes under the race detector (needs a C compiler)
+	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
+		echo "$(GO) test -race $(RACE)"; CGO_ENABLED=1 $(GO) test -race $(RACE); \
+	else echo "race: skipped, the race detector needs a C compiler and there is none"; fi
+
+lint: ## gofmt and vet
+	@f=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$f" ]; then echo "gofmt would change:"; echo "$$f"; exit 1; fi
+	$(GO) vet ./...
+	GOEXPERIMENT=simd $(GO) vet ./runtime/...
+
+staticcheck: ## staticcheck, fetched as a module
+	$(GO) run $(STATICCHECK) ./...
+
+golden: ## rewrite every golden file (then read the diff)
+	MTC_UPDATE=1 $(GO) test ./...
+
+models: build ## compile every model of models/ without building its program
+	@for m in models/*.mt; do $(MTC) check $$m || exit 1; done
+
+fuzz: ## every fuzz target for 30 s
+	@bash tools/fuzz.sh 30s
+
+bench: ## kernels and training steps against PyTorch on this CPU (needs Python with torch)
+	@bash tools/bench/run.sh
+
+size: ## lines of the runtime outside ops, against its budget
+	@bash tools/size.sh
+
+clean: ## remove what was built
+	rm -rf $(BIN) build runs
