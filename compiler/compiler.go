@@ -1,0 +1,63 @@
+// Package compiler turns a .mt file into a program and a plan.
+//
+// Compile runs the ordered list of passes in pipeline.go: text to syntax tree, to a typed
+// graph (ir.Model), to templates (ir.Program), to a schedule with its memory (plan.Plan).
+// Check runs the first half only. Findings go to a diag.List; a pass never prints, exits or
+// panics on user input, and a panic becomes a diagnostic that names the pass. Code is made
+// from a Result by package codegen.
+package compiler
+
+import (
+	"context"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/ast"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Options says what to compile and how. The zero value of a field means its default.
+type Options struct {
+	Path string // the .mt file; `use` paths are relative to it
+	Text []byte // the file's text when not nil: Path is then only a name and a folder
+	// ReadFile reads used files (and Path when Text is nil); nil: os.ReadFile.
+	ReadFile func(path string) ([]byte, error)
+
+	Model  string   // which model of the file; "": its only one
+	Preset string   // a preset of the model
+	Set    []string // "D=1024", "train.lr=cosine(peak = 1e-3)", later ones win
+
+	Target     string // "cpu" (default) or "cuda"
+	Placement  string // "resident" (default) or "stream"
+	Slots      int64  // device slots for layer weights, default 2
+	GradSlots  int64  // device slots for layer gradients, default 2
+	MicroBatch int64  // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192
+	Groups     int64  // groups of micro-batches a step, default 1
+	Recompute  string // "all", "none" (default), or names of blocks with commas
+	Prefill    int64  // positions of a prefill chunk, 0: default
+
+	DumpAfter string // name of a pass: Result.Dump then holds the stage it made
+	Version   string // of mtc, carried into the plan
+}
+
+// Result is what the passes made, as far as they came.
+type Result struct {
+	File    *ast.File   // the syntax tree of Path
+	Model   *ir.Model   // the checked model
+	Program *ir.Program // templates and slabs; nil after Check
+	Plan    *plan.Plan  // schedule and memory; nil after Check
+	Dump    string      // stage printed for Options.DumpAfter
+}
+
+// Compile runs all passes. It needs a train block, because the batch shapes the schedule.
+// What is wrong goes to diags; the error is diags.Err(), or that of ctx. The result is never
+// nil and holds what was made before the first pass with errors.
+func Compile(ctx context.Context, o Options, diags *diag.List) (*Result, error) {
+	return run(ctx, o, diags, true)
+}
+
+// Check runs the front half: everything that can be said of the text without a schedule.
+// Without a train block B and T stay symbolic.
+func Check(ctx context.Context, o Options, diags *diag.List) (*Result, error) {
+	return run(ctx, o, diags, false)
+}
