@@ -1,0 +1,38 @@
+package main
+
+import "fmt"
+
+// cliError is an error with an exit code and help, for what is not tied to a place in a text.
+type cliError struct {
+	code int
+	msg  string
+	help []string
+}
+
+func (e *cliError) Error() string { return e.msg }
+
+// hint adds a line of help: what to write or run.
+func (e *cliError) hint(format string, args ...any) *cliError {
+	e.help = append(e.help, fmt.Sprintf(format, args...))
+	return e
+}
+
+// usageErrorf is a wrong command line, exit 2.
+func usageErrorf(format string, args ...any) *cliError {
+	return &cliError{code: exitUsage, msg: fmt.Sprintf(format, args...)}
+}
+
+// inputErrorf is a wrong file or value, exit 1.
+func inputErrorf(format string, args ...any) *cliError {
+	return &cliError{code: exitInput, msg: fmt.Sprintf(format, args...)}
+}
+
+// machineErrorf is something this machine cannot do, exit 3.
+func machineErrorf(format string, args ...any) *cliError {
+	return &cliError{code: exitMachine, msg: fmt.Sprintf(format, args...)}
+}
+
+// exitStatus ends the program with a code and no message.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }

@@ -1,0 +1,8 @@
+// Command mtc compiles .mt models into static training schedules and runs them.
+package main
+
+import "os"
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
