@@ -257,8 +257,9 @@ type Train struct {
 	Clip      float64 // 0: off
 	EvalEvery int64   // 0: off
 	EvalData  []string
-	EvalSteps int64 // batches an evaluation, 0: all of the data
-	SaveEvery int64 // 0: only at the end
+	Holdout   float64 // share of Data's files that are evaluated and never trained on; EvalData is then empty
+	EvalSteps int64   // batches an evaluation, 0: all of the data
+	SaveEvery int64   // 0: only at the end
 	SaveKeep  int64
 	Seed      int64
 }

@@ -1,0 +1,227 @@
+package data
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/fault"
+)
+
+// file is one regular file of a corpus.
+type file struct {
+	path string // to open it
+	name string // relative to the folder or pattern it came from, with slashes; decides the held-out split
+	size int64
+}
+
+// skipped counts what a search passed over.
+type skipped struct {
+	hidden  int // files and folders whose name starts with a dot
+	special int // devices, pipes, sockets
+	empty   int
+}
+
+// find expands patterns to files: patterns in the given order, the files of one pattern
+// sorted by path, each file once. A pattern is
+//
+//	a file           taken as it is, even when its name starts with a dot
+//	a folder         every regular file below it
+//	a glob           * ? [a-z] within a name; ** as a whole name: any number of folders
+//
+// Names that start with a dot are skipped unless the pattern's own part starts with a dot.
+// Links to files are followed; links to folders are followed only where the pattern names
+// them, so a search cannot run in a circle. Empty files are skipped.
+func find(patterns []string) ([]file, skipped, error) {
+	var out []file
+	var skip skipped
+	seen := map[string]bool{}
+	for _, p := range patterns {
+		w := walker{seen: map[visit]bool{}, skip: &skip}
+		if err := w.pattern(p); err != nil {
+			return nil, skip, err
+		}
+		if len(w.files) == 0 {
+			f := fault.New("MT0601", p, "no files here")
+			if skip.hidden > 0 {
+				f.Help("%d hidden names were skipped: name a hidden file or folder itself to read it", skip.hidden)
+			} else {
+				f.Help("give a file, a folder, or a pattern such as \"dir/**/*.txt\" (in quotes on a command line)")
+			}
+			return nil, skip, f
+		}
+		sort.Slice(w.files, func(i, j int) bool { return w.files[i].path < w.files[j].path })
+		for _, f := range w.files {
+			if clean := filepath.Clean(f.path); !seen[clean] {
+				seen[clean] = true
+				out = append(out, f)
+			}
+		}
+	}
+	return out, skip, nil
+}
+
+// walker collects the files of one pattern.
+type walker struct {
+	root  string // names are relative to it
+	files []file
+	seen  map[visit]bool // several "**" reach a folder in several ways
+	skip  *skipped
+}
+
+// visit is a folder and how many parts of the pattern were left there.
+type visit struct {
+	dir  string
+	left int
+}
+
+func (w *walker) pattern(p string) error {
+	if p == "" {
+		return fault.New("MT0608", "", "an empty path is not a pattern").Help("give a file, a folder or a glob")
+	}
+	info, err := os.Stat(p)
+	switch {
+	case err == nil && info.IsDir():
+		w.root = p
+		return w.glob(p, []string{"**", "*"})
+	case err == nil && !info.Mode().IsRegular():
+		return fault.New("MT0602", p, "is not a regular file").Help("write its content to a file first")
+	case err == nil:
+		w.root = filepath.Dir(p)
+		w.add(p, info)
+		return nil
+	case !errors.Is(err, fs.ErrNotExist) && !hasMeta(p):
+		return fault.New("MT0602", p, "cannot be read").Wrap(cause(err))
+	case !hasMeta(p):
+		return fault.New("MT0601", p, "there is no such file or folder").
+			Help("paths in a .mt are relative to it, on the command line to the working folder")
+	}
+	return w.globbed(p)
+}
+
+// globbed splits a pattern into the folder before its first wildcard and the parts after it.
+func (w *walker) globbed(p string) error {
+	parts := strings.Split(filepath.ToSlash(p), "/")
+	n := 0
+	for n < len(parts) && !hasMeta(parts[n]) {
+		n++
+	}
+	w.root = strings.Join(parts[:n], "/")
+	switch {
+	case n == 0:
+		w.root = "."
+	case w.root == "":
+		w.root = "/"
+	}
+	rest := make([]string, 0, len(parts)-n)
+	for _, part := range parts[n:] {
+		if strings.Contains(part, "**") && part != "**" {
+			return fault.New("MT0608", p, "`**` stands for whole folders and must be a part of its own").
+				Help("write %s", strings.Replace(p, "**", "**/*", 1))
+		}
+		if _, err := path.Match(part, ""); err != nil {
+			return fault.New("MT0608", p, "the pattern has a `[` without its `]`")
+		}
+		if part != "" && part != "." && (part != "**" || len(rest) == 0 || rest[len(rest)-1] != "**") {
+			rest = append(rest, part)
+		}
+	}
+	if info, err := os.Stat(w.root); err != nil || !info.IsDir() {
+		return fault.New("MT0601", p, "there is no folder %s", w.root)
+	}
+	if rest[len(rest)-1] == "**" {
+		rest = append(rest, "*")
+	}
+	return w.glob(w.root, rest)
+}
+
+// glob matches parts below dir. A "**" first tries to match no folder, then every visible
+// folder once more with itself.
+func (w *walker) glob(dir string, parts []string) error {
+	v := visit{dir, len(parts)}
+	if w.seen[v] {
+		return nil
+	}
+	w.seen[v] = true
+	deep := parts[0] == "**"
+	rest := parts
+	if deep {
+		rest = parts[1:]
+	}
+	last := len(rest) == 1
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fault.New("MT0602", dir, "the folder cannot be read").Wrap(cause(err))
+	}
+	for _, e := range entries {
+		name := e.Name()
+		full := filepath.Join(dir, name)
+		match, _ := path.Match(rest[0], name)
+		if strings.HasPrefix(name, ".") && !strings.HasPrefix(rest[0], ".") {
+			if deep || match {
+				w.skip.hidden++
+			}
+			continue
+		}
+		if e.Type()&fs.ModeSymlink == 0 && e.IsDir() {
+			if deep {
+				if err := w.glob(full, parts); err != nil {
+					return err
+				}
+			}
+			if match && !last {
+				if err := w.glob(full, rest[1:]); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if !match {
+			continue
+		}
+		info, err := os.Stat(full)
+		if err != nil {
+			return fault.New("MT0602", full, "cannot be read").Wrap(cause(err))
+		}
+		switch {
+		case info.IsDir() && last:
+		case info.IsDir() && !deep:
+			if err := w.glob(full, rest[1:]); err != nil {
+				return err
+			}
+		case last:
+			w.add(full, info)
+		}
+	}
+	return nil
+}
+
+func (w *walker) add(p string, info fs.FileInfo) {
+	switch {
+	case !info.Mode().IsRegular():
+		w.skip.special++
+	case info.Size() == 0:
+		w.skip.empty++
+	default:
+		name, err := filepath.Rel(w.root, p)
+		if err != nil {
+			name = p
+		}
+		w.files = append(w.files, file{path: p, name: filepath.ToSlash(name), size: info.Size()})
+	}
+}
+
+func hasMeta(s string) bool { return strings.ContainsAny(s, "*?[") }
+
+// cause strips the path from an error that repeats it.
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
