@@ -79,14 +79,15 @@ type Source struct {
 
 // CPU is what a CPU kernel may use.
 type CPU interface {
-	// F32 returns n float32 at p. It panics when the range is outside the arena.
+	// F32 returns n float32 at p, nil for a nil p. It panics when the range is outside the
+	// arena.
 	F32(p Ptr, n int64) []float32
 	// I32 returns n int32 at p.
 	I32(p Ptr, n int64) []int32
 	// F64 returns n float64 at p (scalar blocks).
 	F64(p Ptr, n int64) []float64
-	// Parallel calls body for disjoint ranges that cover [0, n), each of at least grain
-	// items except the last, on up to all cores, and returns when all are done. Results must
+	// Parallel calls body for disjoint ranges that cover [0, n), each a multiple of grain
+	// long except the last, on up to all cores, and returns when all are done. Results must
 	// not depend on how the range was cut.
 	Parallel(n, grain int64, body func(lo, hi int64))
 }
