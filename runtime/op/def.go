@@ -53,7 +53,15 @@ type Param struct {
 	Kind    ParamKind
 	Default *Value   // nil: must be given (tensors, required constants)
 	Words   []string // the words or constructors a Word parameter takes; "did you mean" lists them
+	Ctors   []Ctor   // those of Words that are constructors, with their parameters
 	Doc     string
+}
+
+// Ctor is a constructor call that a Word parameter takes: llama3(factor, low, high, original).
+// Its arguments are constants; the compiler passes all of them in this order, defaults filled in.
+type Ctor struct {
+	Name   string
+	Params []Param
 }
 
 // ParamKind is the type of a parameter.
