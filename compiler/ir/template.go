@@ -33,7 +33,7 @@ type UnitBinding struct {
 	Unit     *Unit
 	Template int
 	Slabs    []int // indices of Program.Slabs in the order of Template.Slabs
-	In, Out  []int // indices of Model.Values: what passes between units
+	In, Out  []int // indices of Model.Values: what passes between units (the head's logits do not)
 }
 
 // TableBuf is a constant table shared by equal calls.
@@ -51,11 +51,26 @@ type Template struct {
 	Graph      *Graph
 	Slabs      []SlabLayout             // for each slab it binds: offsets of its weights
 	Funcs      [plan.NumFuncs]*Function // nil where a template has none
-	In, Out    []tensor.Type            // types of the activations it takes and gives, micro-batch sizes
+	In, Out    []tensor.Type            // types of the activations it takes and gives, micro-batch sizes; the head's Out is one row of logits (infer)
+	DIn        []GradMode               // for each input: whether backward (or loss) makes its gradient, and how
+	DOut       []bool                   // for each output: whether backward reads its gradient
 	SavedBytes int64                    // size of the Saved region
 	StateBytes int64                    // size of the generation state of one instance
 	Recompute  bool                     // backward runs Recompute first, into shared memory
 }
+
+// GradMode says what a template does with the gradient of an input. A value that several
+// units read gets contributions in backward order: the first sets it, later ones add.
+type GradMode uint8
+
+// The modes.
+const (
+	GradNone GradMode = iota // no gradient: tokens, or nothing that learns lies behind
+	GradSet                  // writes DIn
+	GradAdd                  // adds to what DIn holds, in place
+)
+
+func (m GradMode) String() string { return [...]string{"none", "set", "add"}[m] }
 
 // SlabLayout gives the offset of each weight of a template in one slab.
 type SlabLayout struct {
@@ -73,7 +88,8 @@ type Function struct {
 	Moved     int64
 }
 
-// Stmt is *Call or *Loop.
+// Stmt is *Call, *Loop or *IfFirst. The memory that a function is bound to must not overlap
+// between regions and indices (DIn with DOut, say): one call reads and writes all of it.
 type Stmt interface{ stmt() }
 
 // Call launches one launcher of a room.
@@ -91,15 +107,25 @@ type Arg struct {
 }
 
 // Loop runs Body over chunks of rows: the head's logits never exist for all rows at once.
-// Inside it CRows is the chunk's rows, and Places with RowBytes move with the row.
+// Inside it CRows is the chunk's rows, and Places with RowBytes move with the row. RGradAdd
+// is nil for the first chunk of a first contribution only; later chunks add.
 type Loop struct {
 	Rows  int64 // all rows
 	Chunk int64 // rows of one pass, the last may be shorter
+	Last  bool  // generation: run Body once, for the last of the binding's rows (Rows and Chunk are 1)
 	Body  []Stmt
 }
 
-func (*Call) stmt() {}
-func (*Loop) stmt() {}
+// IfFirst runs Body only when the gradients of a slab are not added to (Binding.Add is
+// false): it zeroes what no launch writes.
+type IfFirst struct {
+	Slab int // index of Template.Slabs
+	Body []Stmt
+}
+
+func (*Call) stmt()    {}
+func (*Loop) stmt()    {}
+func (*IfFirst) stmt() {}
 
 // Region is where a place lies.
 type Region uint8
