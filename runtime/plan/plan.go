@@ -9,7 +9,28 @@
 //
 // Steps. `first` is the first step after a start or a drain; `steady` is every later one;
 // `drain` finishes the updates that a step leaves to the next. With clipping on, a step's
-// updates stand at the front of the next step's list, under its forward.
+// updates stand at the front of the next step's list, under its forward. The engine counts
+// steps; step s uses copy s&1 of each Parity buffer, and a task with Back = 1 uses the copy
+// of step s-1. `drain` is submitted as if it were the next step and does not count. After a
+// drain, and before and after eval, prefill and decode, the engine syncs the device.
+//
+// Events. The engine keeps two device events for each event number and records the one of
+// the list's step (s&1): a Wait with Back = 0 waits for the event of this step, with Back = 1
+// for that of the step before. An event that was never recorded holds nobody up. `first`,
+// `eval`, `prefill` and `decode` have no waits with Back = 1. At most one task of a list
+// records a number, and it is the same logical task in every list.
+//
+// Host. Before the engine writes the host blocks of step s (HostTokens, HostTargets,
+// HostScalars; copy s&1) and submits the step, the results of step s-2 have arrived: it has
+// synced ResultsEvent of that step. The order of tasks relies on this and on nothing else
+// that the engine does.
+//
+// The scalars block. HostScalars is written by the host with the values of the step and
+// zeros elsewhere, and fed to Scalars on the device. Norms are made on the compute lane, or
+// on the host lane where the whole gradient of a step exists only there; reduce and update
+// work on the block of their own lane: Scalars on the compute lane (report then copies it to
+// Results), Results itself on the host lane (a feed on the host lane copies HostScalars to
+// Results first).
 package plan
 
 import "github.com/megatrain/mtc/runtime/device"
@@ -50,13 +71,20 @@ type Plan struct {
 	Spans     []string        // "nano.mt:12"; Task.Span indexes it
 
 	// Well-known buffers.
-	Tokens, Targets, Positions                     BufID // device, one for each micro-batch, [Rows*T] i32, Parity
+	Tokens, Targets                                BufID // device, [Rows*T] i32, Parity: of micro-batch 0; that of micro-batch m is Tokens+m, Targets+m
+	Positions                                      BufID // device, [Rows*T] i32: 0 to T-1 for each row, written by the engine at start-up
 	HostTokens, HostTargets                        BufID // host, whole step, [Micros*Rows*T] i32, Parity
 	Scalars                                        BufID // device copy of the step's scalars, Parity
 	HostScalars                                    BufID // host block of the step's scalars, Parity
 	Results                                        BufID // host block the step's results arrive in, Parity
+	Partials                                       BufID // device, [Micros] pairs of float64; micro-batch m's pair is at byte 16*m
+	HostPartials                                   BufID // host copy of Partials for a reduce on the host lane, else NoBuf
+	Norms                                          BufID // one float64 for each slab (at byte 8*slab), where the norms are made
 	GenTokens, GenPositions, GenLogits             BufID // generation: [Prefill] i32, [Prefill] i32, [Vocab] f32
 	HostGenTokens, HostGenPositions, HostGenLogits BufID
+
+	// ResultsEvent is recorded in first, steady and eval when Results is complete.
+	ResultsEvent int
 }
 
 // List numbers the task lists.
@@ -82,9 +110,12 @@ type Range struct{ Start, End int }
 
 // Arena is one allocation.
 type Arena struct {
-	Name   string
+	Name   string // "device.weights", "host.train"
 	Memory device.Memory
 	Bytes  int64
+	// GenBytes is how much of it, from the start, generation alone needs; 0: nothing. A
+	// process that only generates may allocate that much.
+	GenBytes int64
 }
 
 // BufID indexes Plan.Buffers; NoBuf (0) is none: Buffers[0] is unused.
@@ -148,6 +179,8 @@ type Unit struct {
 	Name     string // "embed", "layer[3]", "head"
 	Template int    // index of Plan.Templates
 	Slabs    []int  // slabs its template binds, in order
+	Layer    int    // number among the block instances, -1 for others
+	In, Out  []int  // the values between units it takes and gives, numbered as in the model; for the verifier
 	Span     int
 }
 
@@ -167,7 +200,7 @@ const (
 	Compute                // a template function on one unit and micro-batch
 	Norm                   // squared norm of a slab's gradient, where it was produced
 	Offload                // a slab's gradient to the host
-	Accumulate             // host: adds a group's gradient to the step's
+	Accumulate             // host: Dst += Src, Bytes of f32: a group's gradient to the step's
 	Reduce                 // global norm, clip scale, skip flag, loss of the step
 	Report                 // the step's results to the host
 	Update                 // optimizer on one slab
@@ -237,14 +270,30 @@ type Wait struct {
 	Back  int
 }
 
-// Bind gives a compute task's template function its buffers, in the order its template declares.
+// Bind gives a compute task's template function its buffers, in the order its template
+// declares; NoBuf is a nil pointer (an i32 input has no gradient). Tasks on whole slabs use
+// it too, and their Reads and Writes begin so:
+//
+//	norm        Reads Grads[0]; Writes Norms (at 8*Slab). Scalars is bound with clipping off:
+//	            a norm that is not finite sets ScalarSkip there
+//	accumulate  Reads Src; Writes Dst; Add[0]: add (else set)
+//	reduce      Writes Scalars, in place: from Partials, when bound, loss and tokens; from
+//	            Norms, when bound, the global norm; then the clip factor. ScalarSkip is set
+//	            when one of them is not finite and never cleared. With clipping off a first
+//	            reduce (Partials only) stands before the first update, and a last one (both)
+//	            after all norms; evaluation's has Partials only
+//	update      Reads Grads[0], Scalars; Writes Weights[0], Moments: the whole slab
 type Bind struct {
 	In, Out, DIn, DOut []BufID
 	Saved, Work        BufID
-	Weights, Grads     []BufID // one for each slab of the unit
-	Add                []bool  // for each slab: gradients add to what the slot holds
-	State              BufID   // generation caches of this unit
-	Partials           BufID   // loss: one float64 pair (sum of losses, tokens) for this micro-batch
+	Weights, Grads     []BufID  // one for each slab of the unit
+	Add                []bool   // for each slab: gradients add to what the slot holds
+	State              BufID    // generation caches of this unit
+	Targets            BufID    // loss, eval_loss: targets of this micro-batch
+	Partials           BufID    // loss, eval_loss: Plan.Partials (the pair of Micro); reduce: all pairs
+	Scalars            BufID    // loss, norm, reduce, update: the scalars block
+	Norms              BufID    // norm, reduce
+	Moments            [2]BufID // update: m and v
 }
 
 // Train holds the run's defaults; the program's flags override those that do not change the schedule.
