@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Steps are the launchers of what tasks do to whole slabs (plan.Bind says which buffers they
+// get). The program passes those of the optimizer that the plan was made for; the engine
+// knows none.
+type Steps struct {
+	Norm       func(q device.Queue, a *NormArgs)
+	Accumulate func(q device.Queue, a *AccumulateArgs)
+	Reduce     func(q device.Queue, a *ReduceArgs)
+	Update     func(q device.Queue, a *UpdateArgs)
+}
+
+// NormArgs: Norm = sum over i of Grad[i]^2, in float64. With Scalars, ScalarSkip is set when
+// that is not finite.
+type NormArgs struct {
+	Grad    device.Ptr // [Elems] f32
+	Norm    device.Ptr // f64
+	Scalars device.Ptr // [plan.NumScalars] f64, or nil
+	Elems   int64
+}
+
+// AccumulateArgs: Sum += Grad.
+type AccumulateArgs struct {
+	Sum, Grad device.Ptr // [Elems] f32
+	Elems     int64
+}
+
+// ReduceArgs: completes a step's scalars, in place, from its partial losses and its norms, in
+// micro-batch and slab order. ScalarSkip is set when one of them is not finite, never cleared.
+type ReduceArgs struct {
+	Norms    device.Ptr // [Slabs] f64, or nil
+	Partials device.Ptr // [Micros] pairs of f64: sum of losses, targets; or nil
+	Scalars  device.Ptr // [plan.NumScalars] f64
+	Slabs    int64
+	Micros   int64
+}
+
+// UpdateArgs: one optimizer step on one slab, decay on the first Decay elements. It changes
+// nothing when ScalarSkip is set.
+type UpdateArgs struct {
+	Weight, M, V, Grad device.Ptr // [Elems] f32
+	Scalars            device.Ptr
+	Elems, Decay       int64
+	AdamW              plan.AdamW
+}
