@@ -1,0 +1,273 @@
+// Package checkpoint keeps a run's state in its folder, so that training can go on from it
+// bit for bit.
+//
+// A checkpoint is a folder:
+//
+//	step-000123/
+//	    weights.safetensors     every parameter by its path, f32
+//	    optimizer.safetensors   moments: "m.<path>" and "v.<path>"
+//	    state.json              step, data position, seed, model, totals (State)
+//	    manifest.json           size and CRC-32C of each of the others
+//
+// Writing is atomic: everything goes to a hidden temporary folder, files and folder are
+// synced, the manifest comes last, then one rename gives the folder its name. A crash or a
+// full disk leaves the checkpoints before it untouched and, at most, a temporary folder that
+// the next Save removes.
+//
+// Reading never falls back silently: when the newest checkpoint is damaged, the error says so
+// and names the newest one that is whole; going on from that is the user's choice.
+//
+// Errors are *fault.Error with codes MT0602 and MT0620 to MT0626.
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
+	"github.com/megatrain/mtc/runtime/fault"
+)
+
+// Names of the files of a checkpoint.
+const (
+	WeightsFile   = "weights.safetensors"
+	OptimizerFile = "optimizer.safetensors"
+	stateFile     = "state.json"
+	manifestFile  = "manifest.json"
+)
+
+// State is what a run needs beside tensors. Batches are a pure function of seed and step, so
+// the step is the data position.
+type State struct {
+	Step     int64  `json:"step"`     // training steps done; the next one has this number, from 0
+	Updates  int64  `json:"updates"`  // optimizer updates done: Step less the skipped ones
+	Skipped  int64  `json:"skipped"`  // steps skipped for a non-finite norm, in all
+	InARow   int64  `json:"in_a_row"` // of which the last ones, without an update between
+	Tokens   int64  `json:"tokens"`   // target tokens trained on
+	Seed     int64  `json:"seed"`
+	Batch    int64  `json:"batch"` // rows a step
+	Seq      int64  `json:"seq"`
+	Data     string `json:"data"` // data.Corpus.ID of the training data
+	Model    string `json:"model"`
+	Hash     string `json:"hash"`     // plan.Plan.Hash
+	Compiler string `json:"compiler"` // version of mtc
+}
+
+// manifest lists the files; a folder without one is not a checkpoint.
+type manifest struct {
+	Format int             `json:"format"`
+	Files  []manifestEntry `json:"files"`
+}
+
+type manifestEntry struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	CRC   string `json:"crc32c"`
+}
+
+// format is the version of the folder's layout.
+const format = 1
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sum(crc uint32) string { return fmt.Sprintf("%08x", crc) }
+
+// Checkpoint is a folder whose manifest, sizes and state have been checked. The content of the
+// tensors is checked when it is loaded.
+type Checkpoint struct {
+	Path     string
+	State    State
+	manifest manifest
+}
+
+// Open checks the manifest, the sizes of all files, and the state.
+func Open(path string) (*Checkpoint, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, advise(path, err)
+	}
+	return c, nil
+}
+
+func open(path string) (*Checkpoint, error) {
+	c := &Checkpoint{Path: path}
+	text, err := os.ReadFile(filepath.Join(path, manifestFile))
+	if err != nil {
+		return nil, c.damaged(manifestFile, "cannot be read").Wrap(cause(err))
+	}
+	if err := strict(text, &c.manifest); err != nil {
+		return nil, c.damaged(manifestFile, "is not what was written").Wrap(err)
+	}
+	if c.manifest.Format != format {
+		return nil, c.damaged(manifestFile, "has format %d, this program reads %d", c.manifest.Format, format)
+	}
+	for _, f := range c.manifest.Files {
+		info, err := os.Stat(filepath.Join(path, f.Name))
+		switch {
+		case err != nil:
+			return nil, c.damaged(f.Name, "is missing").Wrap(cause(err))
+		case info.Size() < f.Bytes:
+			return nil, c.damaged(f.Name, "is cut short: %d bytes of %d", info.Size(), f.Bytes).At(info.Size())
+		case info.Size() != f.Bytes:
+			return nil, c.damaged(f.Name, "has %d bytes, %d were written", info.Size(), f.Bytes)
+		}
+	}
+	text, err = os.ReadFile(filepath.Join(path, stateFile))
+	if err != nil {
+		return nil, c.damaged(stateFile, "cannot be read").Wrap(cause(err))
+	}
+	if err := c.compare(stateFile, crc32.Checksum(text, castagnoli)); err != nil {
+		return nil, err
+	}
+	if err := strict(text, &c.State); err != nil {
+		return nil, c.damaged(stateFile, "is not what was written").Wrap(err)
+	}
+	return c, nil
+}
+
+// Match refuses a checkpoint of another model, with both names.
+func (c *Checkpoint) Match(model, hash string) error {
+	if c.State.Hash == hash {
+		return nil
+	}
+	if c.State.Model == model {
+		return fault.New("MT0622", c.Path, "the checkpoint is of another version of model %s (%s), this program is of %s", model, c.State.Hash, hash).
+			Help("compile the .mt it was trained from, or train in another --out folder")
+	}
+	return fault.New("MT0622", c.Path, "the checkpoint is of model %s (%s), this program trains model %s (%s)", c.State.Model, c.State.Hash, model, hash).
+		Help("give the folder of a run of %s, or train in another --out folder", model)
+}
+
+// Tensors returns the header of one of the safetensors files.
+func (c *Checkpoint) Tensors(name string) ([]safetensors.Tensor, error) {
+	f, err := safetensors.Open(filepath.Join(c.Path, name))
+	if err != nil {
+		return nil, advise(c.Path, c.damaged(name, "cannot be used").Wrap(cause(err)))
+	}
+	defer f.Close()
+	return f.Tensors, nil
+}
+
+// Load reads one safetensors file once, from front to back, hands each tensor's bytes to the
+// writer that into returns for it (nil: not wanted), and checks the file's CRC. When it
+// fails, what was handed out must not be used.
+func (c *Checkpoint) Load(name string, into func(t *safetensors.Tensor) (io.Writer, error)) error {
+	return advise(c.Path, c.load(name, into))
+}
+
+func (c *Checkpoint) load(name string, into func(t *safetensors.Tensor) (io.Writer, error)) error {
+	f, err := safetensors.Open(filepath.Join(c.Path, name))
+	if err != nil {
+		return c.damaged(name, "cannot be used").Wrap(cause(err))
+	}
+	defer f.Close()
+	crc := crc32.New(castagnoli)
+	in := io.TeeReader(f.All(), crc)
+	buf := make([]byte, 1<<20)
+	if err := pass(in, io.Discard, f.HeaderBytes(), buf); err != nil {
+		return c.damaged(name, "cannot be read").Wrap(cause(err))
+	}
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		out, err := into(t)
+		if err != nil {
+			return err
+		}
+		if out == nil {
+			out = io.Discard
+		}
+		if err := pass(in, out, t.Bytes, buf); err != nil {
+			return c.damaged(name, "tensor %q cannot be read", t.Name).Wrap(cause(err))
+		}
+	}
+	return c.compare(name, crc.Sum32())
+}
+
+// Verify reads every file and checks its CRC.
+func (c *Checkpoint) Verify() error { return advise(c.Path, c.verify()) }
+
+func (c *Checkpoint) verify() error {
+	buf := make([]byte, 1<<20)
+	for _, e := range c.manifest.Files {
+		f, err := os.Open(filepath.Join(c.Path, e.Name))
+		if err != nil {
+			return c.damaged(e.Name, "cannot be read").Wrap(cause(err))
+		}
+		crc := crc32.New(castagnoli)
+		_, err = io.CopyBuffer(crc, onlyReader{f}, buf)
+		f.Close()
+		if err != nil {
+			return c.damaged(e.Name, "cannot be read").Wrap(cause(err))
+		}
+		if err := c.compare(e.Name, crc.Sum32()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onlyReader hides WriteTo, so that CopyBuffer uses its buffer.
+type onlyReader struct{ io.Reader }
+
+func (c *Checkpoint) compare(name string, crc uint32) error {
+	for _, f := range c.manifest.Files {
+		if f.Name == name {
+			if f.CRC != sum(crc) {
+				return c.damaged(name, "was altered after it was written: CRC-32C %s instead of %s", sum(crc), f.CRC)
+			}
+			return nil
+		}
+	}
+	return c.damaged(manifestFile, "does not list %s", name)
+}
+
+// damaged is an error about one file.
+func (c *Checkpoint) damaged(name, format string, args ...any) *fault.Error {
+	return fault.New("MT0621", filepath.Join(c.Path, name), "the checkpoint is damaged: "+name+" "+format, args...)
+}
+
+// advise adds to an error about a damaged checkpoint the newest whole one before it.
+func advise(path string, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code != "MT0621" || f.Hint != "" {
+		return err
+	}
+	if good := previous(path); good != "" {
+		return f.Help("the newest whole one before it is %s; `--resume=%s` goes on from there", filepath.Base(good), filepath.Base(good))
+	}
+	return f.Help("there is no whole checkpoint before it: restore this one from a copy, or start again in another --out folder")
+}
+
+// pass moves n bytes.
+func pass(in io.Reader, out io.Writer, n int64, buf []byte) error {
+	for n > 0 {
+		k := min(n, int64(len(buf)))
+		if _, err := io.ReadFull(in, buf[:k]); err != nil {
+			return err
+		}
+		if _, err := out.Write(buf[:k]); err != nil {
+			return err
+		}
+		n -= k
+	}
+	return nil
+}
+
+// strict decodes one JSON value that has no unknown keys and nothing after it.
+func strict(text []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return fmt.Errorf("text after the end of the value")
+	}
+	return nil
+}

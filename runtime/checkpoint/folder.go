@@ -1,0 +1,183 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/fault"
+)
+
+// Names of checkpoint folders; temporary ones are hidden.
+const (
+	prefix    = "step-"
+	tmpPrefix = ".tmp-step-"
+	oldPrefix = ".old-step-"
+)
+
+func folderName(step int64) string { return fmt.Sprintf("%s%06d", prefix, step) }
+
+// stepOf reads the step from a folder's name.
+func stepOf(name string) (int64, bool) {
+	digits, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return 0, false
+	}
+	step, err := strconv.ParseInt(digits, 10, 64)
+	return step, err == nil && step >= 0 && folderName(step) == name
+}
+
+// Info is one checkpoint folder of a run.
+type Info struct {
+	Path string
+	Step int64
+}
+
+// List returns the checkpoint folders of a run folder by step, newest last, without opening
+// them. A run folder that does not exist has none.
+func List(dir string) ([]Info, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.New("MT0602", dir, "the run folder cannot be read").Wrap(cause(err))
+	}
+	var out []Info
+	for _, e := range entries {
+		if step, ok := stepOf(e.Name()); ok && e.IsDir() {
+			out = append(out, Info{filepath.Join(dir, e.Name()), step})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Step < out[j].Step })
+	return out, nil
+}
+
+// Latest opens the checkpoint with the highest step. A damaged one is an error that names the
+// newest whole one before it.
+func Latest(dir string) (*Checkpoint, error) {
+	all, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fault.New("MT0620", dir, "there is no checkpoint here").
+			Help("give the --out folder of a run, or leave out --resume to start one")
+	}
+	return Open(all[len(all)-1].Path)
+}
+
+// Resolve opens the checkpoint a user asked for: "" or "latest" is the newest of the run
+// folder; a step ("100", "step-000100") is that one; anything else is a path of a checkpoint
+// or of another run's folder.
+func Resolve(dir, which string) (*Checkpoint, error) {
+	if which == "" || which == "latest" {
+		return Latest(dir)
+	}
+	if step, err := strconv.ParseInt(strings.TrimPrefix(which, prefix), 10, 64); err == nil && step >= 0 {
+		path := filepath.Join(dir, folderName(step))
+		if _, err := os.Stat(path); err == nil {
+			return Open(path)
+		}
+		return nil, fault.New("MT0620", path, "there is no checkpoint of step %d", step).Help("%s", available(dir))
+	}
+	if _, err := os.Stat(filepath.Join(which, manifestFile)); err == nil {
+		return Open(which)
+	}
+	if strings.HasPrefix(filepath.Base(filepath.Clean(which)), prefix) {
+		if info, err := os.Stat(which); err == nil && info.IsDir() {
+			return Open(which)
+		}
+	}
+	return Latest(which)
+}
+
+func available(dir string) string {
+	all, err := List(dir)
+	if err != nil || len(all) == 0 {
+		return "the run folder has no checkpoints"
+	}
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = filepath.Base(c.Path)
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// Fresh refuses a run folder that already holds checkpoints: a new run in it would mix two
+// histories, and `latest` could pick the wrong one.
+func Fresh(dir string) error {
+	all, err := List(dir)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return fault.New("MT0626", dir, "the folder holds a run with checkpoints up to step %d", all[len(all)-1].Step).
+		Help("`--resume` goes on with it; another --out starts a new run")
+}
+
+// Newest refuses to continue from a checkpoint that has later ones beside it in dir: they
+// would stay behind as the newest of an abandoned history.
+func Newest(dir string, step int64) error {
+	all, err := List(dir)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	if last := all[len(all)-1]; last.Step > step {
+		return fault.New("MT0626", dir, "going on from step %d would leave %s behind as the newest", step, filepath.Base(last.Path)).
+			Help("remove or rename the later ones first, or give another --out folder with `--resume=%s`", filepath.Join(dir, folderName(step)))
+	}
+	return nil
+}
+
+// previous is the newest checkpoint before path that is whole, read in full; "" when none is.
+func previous(path string) string {
+	step, ok := stepOf(filepath.Base(path))
+	all, err := List(filepath.Dir(path))
+	if err != nil || !ok {
+		return ""
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Step >= step {
+			continue
+		}
+		if c, err := open(all[i].Path); err == nil && c.verify() == nil {
+			return all[i].Path
+		}
+	}
+	return ""
+}
+
+// discard removes a checkpoint with all its content, hiding it first, so that a removal that is
+// cut short leaves no half checkpoint under a good name.
+func discard(path string, step int64) error {
+	old := filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%06d", oldPrefix, step))
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(path, old); err != nil {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+// cause strips what an error repeats of the message around it: the path.
+func cause(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return errors.New(f.Message)
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	var le *os.LinkError
+	if errors.As(err, &le) {
+		return le.Err
+	}
+	return err
+}
