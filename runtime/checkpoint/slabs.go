@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 
@@ -89,11 +88,22 @@ func (c *Checkpoint) fill(name string, want map[string]target, view View) error 
 			return nil, fault.New("MT0625", c.Path, "%s: tensor %q is %s%v, the model has F32%v", name, t.Name, t.DType, t.Shape, w.param.Shape)
 		}
 		done++
-		dst := part(w.param, view(w.buf))
-		return bytes.NewBuffer(dst[:0:len(dst)]), nil
+		return &filler{part(w.param, view(w.buf))}, nil
 	})
 	if err == nil && done != len(want) {
 		return fault.New("MT0625", c.Path, "%s has %d of the model's %d tensors", name, done, len(want))
 	}
 	return err
+}
+
+// filler writes into memory from its start on.
+type filler struct{ rest []byte }
+
+func (f *filler) Write(p []byte) (int, error) {
+	n := copy(f.rest, p)
+	f.rest = f.rest[n:]
+	if n < len(p) {
+		return n, io.ErrShortWrite
+	}
+	return n, nil
 }
