@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/ops/add"
+	"github.com/megatrain/mtc/runtime/ops/attention"
 	"github.com/megatrain/mtc/runtime/ops/copy"
 	"github.com/megatrain/mtc/runtime/ops/crossentropy"
 	"github.com/megatrain/mtc/runtime/ops/embed"
@@ -30,6 +31,7 @@ import (
 
 var defs = sorted(
 	add.Def,
+	&attention.Def,
 	copy.Def,
 	crossentropy.Def,
 	embed.Def,

@@ -18,7 +18,8 @@ import (
 )
 
 // Def declares crossentropy. Forward is Eval; Backward[0] is Loss, which stands for both
-// the forward and the backward of a training step.
+// the forward and the backward of a training step. "partials" stands in Writes only, though
+// both add to it.
 var Def = &op.Def{
 	Name:    "crossentropy",
 	Doc:     "next-token cross-entropy of logits against targets, with its gradient",
@@ -31,10 +32,10 @@ var Def = &op.Def{
 	},
 	Infer:   infer,
 	RowWise: true,
-	Forward: op.Launch{Func: "Eval", Reads: []string{"logits", "targets", "partials"}, Writes: []string{"partials"}, Cost: evalCost},
+	Forward: op.Launch{Func: "Eval", Reads: []string{"logits", "targets"}, Writes: []string{"partials"}, Cost: evalCost},
 	Backward: []op.Launch{{
-		Func: "Loss", Reads: []string{"logits", "targets", "scalars", "partials"}, Writes: []string{"d.logits", "partials"},
-		InPlace: [][2]string{{"logits", "d.logits"}, {"partials", "partials"}},
+		Func: "Loss", Reads: []string{"logits", "targets", "scalars"}, Writes: []string{"d.logits", "partials"},
+		InPlace: [][2]string{{"logits", "d.logits"}},
 		Cost:    lossCost,
 	}},
 }

@@ -25,15 +25,15 @@ type AnglesArgs struct {
 	Slow     float32 // yarn
 }
 
-// Angles fills cs [T, hd/2, 2] with the cosine and sine of every position and pair; T is
-// len(dst) / hd. Angles are computed in float64.
+// Angles fills cs [T, 2, hd/2]: for every position the cosines of all pairs, then their
+// sines. T is len(dst) / hd. Angles are computed in float64.
 func Angles(dst []float32, a AnglesArgs) {
 	freq, amplitude := frequencies(a)
 	for i := range len(dst) / a.HD {
 		row := dst[i*a.HD : (i+1)*a.HD]
 		for j, f := range freq {
 			sin, cos := math.Sincos(float64(i) * f)
-			row[2*j], row[2*j+1] = float32(amplitude*cos), float32(amplitude*sin)
+			row[j], row[a.HD/2+j] = float32(amplitude*cos), float32(amplitude*sin)
 		}
 	}
 }

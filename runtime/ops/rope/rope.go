@@ -1,7 +1,7 @@
 // Package rope is the room of rotary position embedding. Each head of hd elements is
 // hd/2 pairs (u, v); pair j of a row at position p is turned by the angle p * freq[j]:
 //
-//	u' = u * cos - v * sin         x, y [B, T, H*hd], cs [T, hd/2, 2] = cos, sin
+//	u' = u * cos - v * sin         x, y [B, T, H*hd], cs [T, 2, hd/2] = cos, sin
 //	v' = v * cos + u * sin         p = Pos + t
 //
 // half:        u = x[j],  v = x[j + hd/2]   (Llama, Mistral, Qwen as Hugging Face keeps them)
@@ -93,7 +93,7 @@ func infer(c *op.Call) error {
 	c.Out = x
 	c.Tables = []op.Table{{
 		Operand: "cs",
-		Type:    tensor.Type{DType: tensor.F32, Shape: tensor.Shape{x.Shape[1], {N: hd.N / 2}, {N: 2}}},
+		Type:    tensor.Type{DType: tensor.F32, Shape: tensor.Shape{x.Shape[1], {N: 2}, {N: hd.N / 2}}},
 		Func:    "Angles",
 		Consts:  append([]op.Const{op.IntConst("HD", hd.N), op.FloatConst("Theta", c.Float("theta"))}, scaling...),
 	}}

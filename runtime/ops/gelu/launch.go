@@ -1,0 +1,45 @@
+package gelu
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// ForwardArgs are the arguments of Forward.
+type ForwardArgs struct {
+	X, Y    device.Ptr // [Rows, D]
+	Rows, D int
+	Exact   bool // with erf; else the tanh form
+}
+
+var forward = device.Kernel{Name: "gelu.forward", CPU: forwardCPU}
+
+// Forward sets Y = gelu(X).
+func Forward(q device.Queue, a ForwardArgs) {
+	q.Launch(&forward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Y},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D), exact(a.Exact)},
+	})
+}
+
+// BackwardArgs are the arguments of Backward.
+type BackwardArgs struct {
+	X, DY     device.Ptr // [Rows, D]
+	AddDX, DX device.Ptr // [Rows, D]
+	Rows, D   int
+	Exact     bool // with erf; else the tanh form
+}
+
+var backward = device.Kernel{Name: "gelu.backward", CPU: backwardCPU}
+
+// Backward sets DX = AddDX + DY * gelu'(X).
+func Backward(q device.Queue, a BackwardArgs) {
+	q.Launch(&backward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.DY, a.AddDX, a.DX},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D), exact(a.Exact)},
+	})
+}
+
+func exact(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,75 @@
+package linear
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// ForwardArgs are the arguments of Forward.
+type ForwardArgs struct {
+	X             device.Ptr // [Rows, In]
+	Weight        device.Ptr // [Out, In]
+	Bias          device.Ptr // [Out], may be nil
+	Y             device.Ptr // [Rows, Out]
+	Rows, In, Out int
+}
+
+var forward = device.Kernel{Name: "linear.forward", CPU: forwardCPU}
+
+// Forward sets Y = X Weight^T + Bias.
+func Forward(q device.Queue, a ForwardArgs) {
+	q.Launch(&forward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Bias, a.Y},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out)},
+	})
+}
+
+// BackwardInputArgs are the arguments of BackwardInput.
+type BackwardInputArgs struct {
+	Weight        device.Ptr // [Out, In]
+	DY            device.Ptr // [Rows, Out]
+	AddDX, DX     device.Ptr // [Rows, In]
+	Rows, In, Out int
+}
+
+var backwardInput = device.Kernel{Name: "linear.backward_input", CPU: backwardInputCPU}
+
+// BackwardInput sets DX = AddDX + DY Weight.
+func BackwardInput(q device.Queue, a BackwardInputArgs) {
+	q.Launch(&backwardInput, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.Weight, a.DY, a.AddDX, a.DX},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out)},
+	})
+}
+
+// BackwardWeightArgs are the arguments of BackwardWeight.
+type BackwardWeightArgs struct {
+	X                   device.Ptr // [Rows, In]
+	DY                  device.Ptr // [Rows, Out]
+	AddDWeight, DWeight device.Ptr // [Out, In]
+	Rows, In, Out       int
+}
+
+var backwardWeight = device.Kernel{Name: "linear.backward_weight", CPU: backwardWeightCPU}
+
+// BackwardWeight sets DWeight = AddDWeight + DY^T X.
+func BackwardWeight(q device.Queue, a BackwardWeightArgs) {
+	q.Launch(&backwardWeight, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.DY, a.AddDWeight, a.DWeight},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out)},
+	})
+}
+
+// BackwardBiasArgs are the arguments of BackwardBias.
+type BackwardBiasArgs struct {
+	DY              device.Ptr // [Rows, Out]
+	AddDBias, DBias device.Ptr // [Out]
+	Rows, In, Out   int
+}
+
+var backwardBias = device.Kernel{Name: "linear.backward_bias", CPU: backwardBiasCPU}
+
+// BackwardBias sets DBias = AddDBias + the sum of the rows of DY.
+func BackwardBias(q device.Queue, a BackwardBiasArgs) {
+	q.Launch(&backwardBias, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.DY, a.AddDBias, a.DBias},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out)},
+	})
+}

@@ -1,0 +1,36 @@
+package relu2
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// ForwardArgs are the arguments of Forward.
+type ForwardArgs struct {
+	X, Y    device.Ptr // [Rows, D]
+	Rows, D int
+}
+
+var forward = device.Kernel{Name: "relu2.forward", CPU: forwardCPU}
+
+// Forward sets Y = max(X, 0)^2.
+func Forward(q device.Queue, a ForwardArgs) {
+	q.Launch(&forward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Y},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
+	})
+}
+
+// BackwardArgs are the arguments of Backward.
+type BackwardArgs struct {
+	X, DY     device.Ptr // [Rows, D]
+	AddDX, DX device.Ptr // [Rows, D]
+	Rows, D   int
+}
+
+var backward = device.Kernel{Name: "relu2.backward", CPU: backwardCPU}
+
+// Backward sets DX = AddDX + DY * 2 max(X, 0).
+func Backward(q device.Queue, a BackwardArgs) {
+	q.Launch(&backward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.DY, a.AddDX, a.DX},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
+	})
+}

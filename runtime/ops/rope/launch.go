@@ -1,0 +1,52 @@
+package rope
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// ForwardArgs are the arguments of Forward.
+type ForwardArgs struct {
+	X, Y        device.Ptr // [Rows, D]
+	CS          device.Ptr // [T, 2, HD/2], T at least Pos + Seq
+	Rows        int
+	Seq, Pos    int // row r stands at position Pos + r % Seq
+	D, HD       int
+	Interleaved bool
+}
+
+var forward = device.Kernel{Name: "rope.forward", CPU: forwardCPU}
+
+// Forward sets Y to X with every pair turned by its angle.
+func Forward(q device.Queue, a ForwardArgs) {
+	q.Launch(&forward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.CS, {}, a.Y},
+		I: ints(a.Rows, a.Seq, a.Pos, a.D, a.HD, a.Interleaved),
+	})
+}
+
+// BackwardArgs are the arguments of Backward.
+type BackwardArgs struct {
+	CS          device.Ptr // [T, 2, HD/2]
+	DY          device.Ptr // [Rows, D]
+	AddDX, DX   device.Ptr // [Rows, D]
+	Rows        int
+	Seq, Pos    int
+	D, HD       int
+	Interleaved bool
+}
+
+var backward = device.Kernel{Name: "rope.backward", CPU: backwardCPU}
+
+// Backward sets DX = AddDX + DY with every pair turned back.
+func Backward(q device.Queue, a BackwardArgs) {
+	q.Launch(&backward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.DY, a.CS, a.AddDX, a.DX},
+		I: ints(a.Rows, a.Seq, a.Pos, a.D, a.HD, a.Interleaved),
+	})
+}
+
+func ints(rows, seq, pos, d, hd int, interleaved bool) [device.MaxInts]int64 {
+	layout := int64(0)
+	if interleaved {
+		layout = 1
+	}
+	return [device.MaxInts]int64{int64(rows), int64(seq), int64(pos), int64(d), int64(hd), layout}
+}

@@ -1,0 +1,39 @@
+package scale
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// ForwardArgs are the arguments of Forward.
+type ForwardArgs struct {
+	X, Y    device.Ptr // [Rows, D]
+	Rows, D int
+	By      float32
+}
+
+var forward = device.Kernel{Name: "scale.forward", CPU: forwardCPU}
+
+// Forward sets Y = By * X.
+func Forward(q device.Queue, a ForwardArgs) {
+	q.Launch(&forward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Y},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
+		F: [device.MaxFloats]float32{a.By},
+	})
+}
+
+// BackwardArgs are the arguments of Backward.
+type BackwardArgs struct {
+	DY, AddDX, DX device.Ptr // [Rows, D]
+	Rows, D       int
+	By            float32
+}
+
+var backward = device.Kernel{Name: "scale.backward", CPU: backwardCPU}
+
+// Backward sets DX = AddDX + By * DY.
+func Backward(q device.Queue, a BackwardArgs) {
+	q.Launch(&backward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{{}, a.DY, a.AddDX, a.DX},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
+		F: [device.MaxFloats]float32{a.By},
+	})
+}

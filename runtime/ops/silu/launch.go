@@ -1,0 +1,36 @@
+package silu
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// ForwardArgs are the arguments of Forward.
+type ForwardArgs struct {
+	X, Y    device.Ptr // [Rows, D]
+	Rows, D int
+}
+
+var forward = device.Kernel{Name: "silu.forward", CPU: forwardCPU}
+
+// Forward sets Y = silu(X).
+func Forward(q device.Queue, a ForwardArgs) {
+	q.Launch(&forward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Y},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
+	})
+}
+
+// BackwardArgs are the arguments of Backward.
+type BackwardArgs struct {
+	X, DY     device.Ptr // [Rows, D]
+	AddDX, DX device.Ptr // [Rows, D]
+	Rows, D   int
+}
+
+var backward = device.Kernel{Name: "silu.backward", CPU: backwardCPU}
+
+// Backward sets DX = AddDX + DY * silu'(X).
+func Backward(q device.Queue, a BackwardArgs) {
+	q.Launch(&backward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.DY, a.AddDX, a.DX},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
+	})
+}

@@ -1,0 +1,40 @@
+package softcap
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// ForwardArgs are the arguments of Forward.
+type ForwardArgs struct {
+	X, Y    device.Ptr // [Rows, D]
+	Rows, D int
+	Cap     float32
+}
+
+var forward = device.Kernel{Name: "softcap.forward", CPU: forwardCPU}
+
+// Forward sets Y = Cap * tanh(X / Cap).
+func Forward(q device.Queue, a ForwardArgs) {
+	q.Launch(&forward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Y},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
+		F: [device.MaxFloats]float32{a.Cap},
+	})
+}
+
+// BackwardArgs are the arguments of Backward.
+type BackwardArgs struct {
+	Y, DY     device.Ptr // [Rows, D]
+	AddDX, DX device.Ptr // [Rows, D]
+	Rows, D   int
+	Cap       float32
+}
+
+var backward = device.Kernel{Name: "softcap.backward", CPU: backwardCPU}
+
+// Backward sets DX = AddDX + DY * (1 - (Y / Cap)^2).
+func Backward(q device.Queue, a BackwardArgs) {
+	q.Launch(&backward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.Y, a.DY, a.AddDX, a.DX},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
+		F: [device.MaxFloats]float32{a.Cap},
+	})
+}
