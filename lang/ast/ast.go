@@ -109,6 +109,8 @@ type WeightIf struct {
 	Cond Expr
 	Then []WeightStmt
 	Else []WeightStmt
+
+	HasElse bool
 }
 
 // WeightPath is `layer[i].attn.q`.

@@ -1,0 +1,296 @@
+package parser
+
+import (
+	"fmt"
+
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/lang/source"
+)
+
+// describe names a token in a message.
+func describe(t *token) string {
+	switch {
+	case t.kind == kEOF || t.text == "":
+		return "the end of the line"
+	case t.body != nil:
+		return "`{`"
+	case t.kind == kString:
+		return "the string " + clip(t.text)
+	}
+	return "`" + clip(t.text) + "`"
+}
+
+// forms shows how the lines that start with a word are written.
+var forms = map[string]string{
+	"model":   "`model NAME(D = 768, L = 12) { ... }`, or `model NAME = OTHER(D = 1024)`",
+	"train":   "`train { ... }`",
+	"use":     "`use \"file.mt\"`",
+	"preset":  "`preset NAME { D = 1024, L = 24 }`",
+	"init":    "`init normal(0.02)`",
+	"block":   "`block NAME(x) { ... }`",
+	"forward": "`forward(tokens) { ... }`",
+	"weights": "`weights NAME { ... }`",
+	"repeat":  "`repeat L { ... }`, or `repeat L as i { ... }`",
+	"return":  "`return value`",
+}
+
+// site is a place in a line where the grammar could not go on.
+type site struct {
+	p    *parser
+	toks []token
+	at   int // index of the token that does not fit, len(toks) for the end of the line
+	tok  token
+	prev token
+	open string // innermost open bracket before it, "" for none
+}
+
+// unexpected reports the token that the grammar could not take.
+func (p *parser) unexpected(toks []token, at int) {
+	s := &site{p: p, toks: toks, at: at}
+	if at > 0 {
+		s.prev = toks[at-1]
+	}
+	if at < len(toks) {
+		s.tok = toks[at]
+	} else {
+		end := toks[len(toks)-1].end
+		s.tok = token{kind: kEOF, start: end, end: end}
+	}
+	var open []string
+	for _, t := range toks[:at] {
+		switch {
+		case t.is("("), t.is("["):
+			open = append(open, t.text)
+		case (t.is(")") || t.is("]")) && len(open) > 0:
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) > 0 {
+		s.open = open[len(open)-1]
+	}
+	s.report()
+}
+
+func (s *site) span() source.Span {
+	if s.tok.body != nil {
+		return s.p.span(s.tok.start, s.tok.start+1)
+	}
+	return s.tok.span(s.p.file)
+}
+
+func (s *site) expected(what string, args ...any) *diag.Diagnostic {
+	return s.p.errorf("MT0101", s.span(), "expected %s, found %s", fmt.Sprintf(what, args...), describe(&s.tok))
+}
+
+func (s *site) report() {
+	first := s.toks[0]
+	next := token{}
+	if s.at+1 < len(s.toks) {
+		next = s.toks[s.at+1]
+	}
+	switch {
+	case s.isReservedName(&next):
+		s.p.errorf("MT0110", s.span(), "`%s` is a reserved word, it cannot be a name", s.tok.text).
+			Hint("reserved are %s", suggest.List(Reserved))
+	case s.prev.is(":"):
+		s.p.errorf("MT0111", s.span(), "a label names a call, found %s", describe(&s.tok)).
+			Hint("`up: linear(h, F)` names the weights of a call; a value gets its name with `=`")
+	case s.tok.is("if") && (s.prev.kind == kOp || s.prev.kind == kPrefix):
+		s.p.errorf("MT0109", s.span(), "a condition inside an operator stands in parentheses").
+			Hint("write `%s (if c then a else b)`", s.prev.text)
+	case s.headError(&first):
+	case s.at == 0:
+		s.firstWord(&next)
+	case s.prev.endsOperand() || s.prev.isName() || s.prev.body != nil:
+		s.afterValue(&first)
+	default:
+		s.noValue()
+	}
+}
+
+// isReservedName reports whether the token is a reserved word used as a name.
+func (s *site) isReservedName(next *token) bool {
+	if s.tok.kind != kKeyword {
+		return false
+	}
+	if next.is("=") || next.is("+=") || next.is(":") || next.is("(") && s.tok.text != "if" && s.tok.text != "return" {
+		return true
+	}
+	if s.at != 1 {
+		return s.open != "" && (s.prev.is("(") || s.prev.is(",")) && (next.is(",") || next.is(")"))
+	}
+	switch s.toks[0].text {
+	case "model", "block", "preset", "weights":
+		return true
+	}
+	return false
+}
+
+// headError reports what is missing in the fixed part of a line such as `block NAME(x) {`.
+func (s *site) headError(first *token) bool {
+	form := forms[first.text]
+	if form == "" || s.at == 0 || first.kind == kTarget || first.kind == kCallee && first.text != "forward" {
+		return false
+	}
+	params := first.text == "model" || first.text == "block" || first.text == "forward"
+	switch {
+	case first.text == "use" && s.at == 1:
+		s.expected("a path in quotes").Hint("write %s", form)
+	case (first.text == "train" || first.text == "preset" && s.at == 2 || first.text == "weights" && s.at == 2) && s.at <= 2:
+		s.expected("`{`").Hint("write %s", form)
+	case s.at == 1 && (first.text == "block" || first.text == "forward") && (s.tok.kind == kIdent || first.text == "forward"):
+		// The name is there, the parameters are not.
+		if first.text == "block" {
+			s.step()
+		}
+		s.expected("`(` and parameters").Hint("write %s", form)
+	case s.at == 1 && first.text != "repeat" && first.text != "return" && first.text != "init":
+		s.expected("a name").Hint("write %s", form)
+	case params && s.open == "(" && (s.prev.is("(") || s.prev.is(",")):
+		s.expected("a parameter").Hint("a parameter is a name, or a name with a default: `D = 768`")
+	case params && s.open == "(" && s.prev.kind == kIdent && !s.inDefault():
+		s.expected("`,`, `=` or `)`")
+	case params && s.open == "" && (s.prev.is(")") || first.text == "model" && s.at == 2):
+		s.expected("`{`").Hint("write %s", form)
+	case first.text == "repeat" && s.prev.is("as"):
+		s.expected("a name for the counter").Hint("write %s", form)
+	case first.text == "repeat" && s.open == "" && s.tok.body == nil && s.at > 1 && s.prev.kind != kOp && s.prev.kind != kPrefix:
+		s.expected("`{` or `as`").Hint("write %s", form)
+	default:
+		return false
+	}
+	return true
+}
+
+// step moves the site one token on.
+func (s *site) step() {
+	s.prev = s.tok
+	s.at++
+	if s.at < len(s.toks) {
+		s.tok = s.toks[s.at]
+	} else {
+		s.tok = token{kind: kEOF, start: s.prev.end, end: s.prev.end}
+	}
+}
+
+// inDefault reports whether the site is in the default of a parameter.
+func (s *site) inDefault() bool {
+	depth := 0
+	for i := s.at - 1; i > 0; i-- {
+		switch t := &s.toks[i]; {
+		case t.is(")"):
+			depth++
+		case t.is("("):
+			if depth == 0 {
+				return false
+			}
+			depth--
+		case t.is(",") && depth == 0:
+			return false
+		case t.is("=") && depth == 0:
+			return true
+		}
+	}
+	return false
+}
+
+// firstWord reports a line that starts with nothing a statement starts with.
+func (s *site) firstWord(next *token) {
+	if s.tok.is("else") {
+		s.p.errorf("MT0101", s.span(), "`else` without `if`").Hint("it follows the `}` of an `if` on the same line")
+		return
+	}
+	if s.tok.kind == kIdent && (next.is(",") || next.is(".") || next.is("[")) {
+		s.step()
+		s.expected("`=`")
+		return
+	}
+	d := s.p.errorf("MT0101", s.span(), "a statement is an assignment, a call, `if`, `repeat` or `return`, found %s", describe(&s.tok))
+	if s.tok.kind == kIdent {
+		if h := suggest.Hint(s.tok.text, []string{"if", "repeat", "return"}); h != "" {
+			d.Hint("%s", h)
+		} else if next.kind == kTarget {
+			d.Hint("a variable is made by assigning to it: `%s = ...`", next.text)
+		} else if next.text == "" {
+			d.Hint("assign it, as in `y = %s`, or return it", s.tok.text)
+		}
+	}
+}
+
+// afterValue reports a token after a complete value.
+func (s *site) afterValue(first *token) {
+	conds, thens, elses := s.conditions()
+	switch {
+	case s.tok.is("=") || s.tok.is("+="):
+		s.p.errorf("MT0101", s.span(), "`%s` cannot stand here", s.tok.text).
+			Hint("an assignment is a statement of its own; `==` compares")
+	case s.tok.kind == kCallee && s.tok.text == s.prev.text:
+		s.expected("an operator")
+	case conds > thens && !(first.is("if") && conds == 1):
+		s.expected("`then`").Hint("write `if c then a else b`")
+	case thens > elses:
+		s.expected("`else`").Hint("a condition has both values: `if c then a else b`")
+	case first.is("if") && s.open == "" && s.prev.body == nil:
+		s.expected("`{`").Hint("write `if c { ... } else { ... }`, or `if c then a else b` inside an expression")
+	case s.prev.body != nil:
+		s.expected("the end of the line")
+	case s.open == "(":
+		d := s.expected("`,` or `)`")
+		if s.tok.kind == kTarget {
+			d.Hint("a comma stands between arguments")
+		}
+	case s.open == "[":
+		s.expected("`]`")
+	case s.tok.body != nil:
+		s.p.errorf("MT0101", s.span(), "`{` cannot stand here").Hint("only `if`, `else` and `repeat` have a body in a block")
+	default:
+		d := s.expected("an operator or the end of the line")
+		if s.tok.kind == kTarget || s.tok.kind == kCallee || s.tok.kind == kLabel {
+			d.Hint("start a new line, or write `;` between statements")
+		}
+	}
+}
+
+// conditions counts the words of conditional expressions in the innermost bracket before the site.
+func (s *site) conditions() (conds, thens, elses int) {
+	depth := 0
+	for i := s.at - 1; i >= 0; i-- {
+		switch t := &s.toks[i]; {
+		case t.is(")"), t.is("]"):
+			depth++
+		case t.is("("), t.is("["):
+			if depth == 0 {
+				return
+			}
+			depth--
+		case depth > 0:
+		case t.is(",") || t.is("=") && s.open == "(":
+			return
+		case t.is("if"):
+			conds++
+		case t.is("then"):
+			thens++
+		case t.is("else") && s.toks[i-1].body == nil:
+			elses++
+		}
+	}
+	return
+}
+
+// noValue reports a token where a value must stand.
+func (s *site) noValue() {
+	what := "a value"
+	if s.prev.text != "" {
+		what = fmt.Sprintf("a value after `%s`", s.prev.text)
+	}
+	d := s.expected("%s", what)
+	switch {
+	case s.tok.kind == kEOF && s.prev.kind == kOp && s.open == "":
+		d.Hint("a line breaks only inside brackets: put the expression in parentheses to go on")
+	case s.tok.is("["):
+		d.Hint("there are no lists and no indexing here")
+	case s.tok.body != nil:
+		d.Hint("a body stands after `if c`, `else` and `repeat n` only")
+	}
+}
