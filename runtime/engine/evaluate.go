@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Evaluation is data to evaluate on.
+type Evaluation struct {
+	Batches int64
+	Batch   func(i int64, tokens, targets []int32) error // as Training.Batch
+}
+
+// EvalResult is a loss weighted by target.
+type EvalResult struct {
+	Loss   float64 // mean over all targets, in nats
+	Tokens int64
+	Time   time.Duration
+}
+
+// Evaluate runs the evaluation list over all batches. Weights must be whole: call Drain
+// first. It changes no state.
+func (e *Engine) Evaluate(v *Evaluation) (EvalResult, error) {
+	start := time.Now()
+	h := &e.host[0]
+	var sum, count float64
+	for i := range v.Batches {
+		if err := v.Batch(i, h.tokens, h.targets); err != nil {
+			return EvalResult{}, err
+		}
+		clear(h.scalars)
+		h.scalars[plan.ScalarInvTokens] = 1
+		e.submit(e.lists[plan.Eval][0])
+		if err := e.sync(); err != nil {
+			return EvalResult{}, err
+		}
+		if n := h.results[plan.ScalarTokens]; n > 0 {
+			sum += h.results[plan.ScalarLoss] * n
+			count += n
+		}
+	}
+	r := EvalResult{Loss: math.NaN(), Tokens: int64(count), Time: time.Since(start)}
+	if count > 0 {
+		r.Loss = sum / count
+	}
+	return r, nil
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// submit enqueues a list's commands on their lanes, in order. It looks nothing up, allocates
+// nothing and waits for nothing but room in the queues.
+func (e *Engine) submit(cs []command) {
+	for i := range cs {
+		c := &cs[i]
+		q := c.queue
+		if c.tag != nil {
+			c.tag.Tag(c.task)
+		}
+		for _, w := range c.waits {
+			q.Wait(w)
+		}
+		switch c.kind {
+		case plan.Compute:
+			c.fn(q, c.bind)
+		case plan.Norm:
+			e.steps.Norm(q, c.norm)
+		case plan.Accumulate:
+			e.steps.Accumulate(q, c.add)
+		case plan.Reduce:
+			e.steps.Reduce(q, c.reduce)
+		case plan.Update:
+			e.steps.Update(q, c.update)
+		default:
+			q.Copy(c.dst, c.src, c.bytes)
+		}
+		if c.record != nil {
+			q.Record(c.record)
+		}
+	}
+}
+
+// submitStep enqueues the next training step.
+func (e *Engine) submitStep() {
+	l := plan.First
+	if e.pending {
+		l = plan.Steady
+	}
+	e.submit(e.lists[l][e.state.Step&1])
+	e.pending = true
+}
+
+// results waits for the step just submitted and returns its scalars.
+func (e *Engine) results() ([]float64, error) {
+	parity := e.state.Step & 1
+	if err := e.events[parity][e.plan.ResultsEvent].Sync(); err != nil {
+		return nil, e.explain(err)
+	}
+	return e.host[parity].results, nil
+}
+
+// Drain does the updates that the last step left to the next one, and waits for all lanes:
+// afterwards weights and moments are whole and nothing is in flight.
+func (e *Engine) Drain() error {
+	if e.pending {
+		e.submit(e.lists[plan.Drain][e.state.Step&1])
+		e.pending = false
+	}
+	return e.sync()
+}
+
+func (e *Engine) sync() error { return e.explain(e.dev.Sync()) }
+
+// explain adds to a device's failure the task it happened in.
+func (e *Engine) explain(err error) error {
+	var f *device.Failure
+	if errors.As(err, &f) && f.Tag >= 0 {
+		return &TaskError{Task: e.Describe(f.Tag), Err: err}
+	}
+	return err
+}
+
+// TaskError is a failure of the device during a task.
+type TaskError struct {
+	Task string // number, what it does, and the line of the model
+	Err  error
+}
+
+func (e *TaskError) Error() string { return fmt.Sprintf("task %s failed: %v", e.Task, e.Err) }
+
+// Unwrap returns the device's failure.
+func (e *TaskError) Unwrap() error { return e.Err }

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Training is what Train is to do.
+type Training struct {
+	Steps int64 // train until this many steps are done
+	// Batch fills the tokens and targets [Batch*Seq] of a step (from 0); a target below 0 is
+	// ignored. It runs while the device works on the step before.
+	Batch func(step int64, tokens, targets []int32) error
+	LR    func(step int64) float64 // learning rate of a step (from 0)
+	Clip  float64                  // largest global gradient norm, 0: off
+	// MaxSkipped ends the run after so many steps in a row without a finite gradient; 0: never.
+	MaxSkipped int64
+
+	EvalEvery int64 // evaluate after every so many steps, 0: never
+	Eval      *Evaluation
+	SaveEvery int64 // call OnSave after every so many steps, 0: never
+
+	// Stop is asked after every step; true ends the run with the step just done.
+	Stop  func() bool
+	Hooks []Hook
+}
+
+// Hook is something attached to a run. Functions may be nil; an error ends the run. They run
+// between steps, on the caller's goroutine.
+type Hook struct {
+	Name    string
+	OnStep  func(m *Metrics) error
+	OnDrain func(s State) error // state is whole, nothing is in flight
+	OnEval  func(s State, r EvalResult) error
+	OnSave  func(s State) error // follows OnDrain
+	OnStop  func(s State) error // last, after the final drain; not after a failure
+}
+
+// Metrics are one step's.
+type Metrics struct {
+	Step     int64 // number of this step, from 1
+	Loss     float64
+	GradNorm float64 // before clipping; 0 when the plan has no norms
+	LR       float64
+	Tokens   int64 // targets
+	Skipped  bool  // nothing was updated
+	Total    int64 // skipped steps so far
+	Time     time.Duration
+}
+
+// SkippedError ends a run whose gradients stay non-finite.
+type SkippedError struct {
+	Step  int64 // the last one
+	InRow int64
+	Loss  float64
+}
+
+func (e *SkippedError) Error() string {
+	return fmt.Sprintf("the last %d steps had no finite loss and gradient (step %d: loss %v), so nothing was learned from them",
+		e.InRow, e.Step, e.Loss)
+}
+
+// Train runs steps until t.Steps are done or t.Stop says so. It ends drained, unless it fails.
+func (e *Engine) Train(t *Training) error {
+	var inRow int64
+	filled := int64(-1) // the step whose batch is in host memory
+	for e.state.Step < t.Steps && !(t.Stop != nil && t.Stop()) {
+		start := time.Now()
+		step := e.state.Step
+		if filled != step {
+			if err := e.fill(t, step); err != nil {
+				return err
+			}
+		}
+		lr := t.LR(step)
+		tokens := e.setScalars(step, lr, t.Clip)
+		e.submitStep()
+
+		// The other half of the host blocks is free: the step before is done.
+		if next := step + 1; next < t.Steps && !due(next, t.EvalEvery) && !due(next, t.SaveEvery) {
+			if err := e.fill(t, next); err != nil {
+				return err
+			}
+			filled = next
+		}
+		r, err := e.results()
+		if err != nil {
+			return err
+		}
+		m := Metrics{
+			Step: step + 1, Loss: r[plan.ScalarLoss], GradNorm: r[plan.ScalarGradNorm], LR: lr,
+			Tokens: tokens, Skipped: r[plan.ScalarSkip] != 0, Time: time.Since(start),
+		}
+		e.state.Step++
+		if m.Skipped {
+			e.state.Skipped++
+			inRow++
+		} else {
+			e.state.Updates++
+			inRow = 0
+		}
+		m.Total = e.state.Skipped
+		for i := range t.Hooks {
+			if f := t.Hooks[i].OnStep; f != nil {
+				if err := f(&m); err != nil {
+					return err
+				}
+			}
+		}
+		if t.MaxSkipped > 0 && inRow >= t.MaxSkipped {
+			return &SkippedError{Step: m.Step, InRow: inRow, Loss: m.Loss}
+		}
+		if err := e.pause(t); err != nil {
+			return err
+		}
+	}
+	return e.finish(t)
+}
+
+// due says whether something that comes every so many steps comes after step number n.
+func due(n, every int64) bool { return every > 0 && n%every == 0 }
+
+// pause drains, evaluates and saves where the step just done calls for it.
+func (e *Engine) pause(t *Training) error {
+	n := e.state.Step
+	eval, save := t.Eval != nil && due(n, t.EvalEvery), due(n, t.SaveEvery)
+	if !eval && !save {
+		return nil
+	}
+	if err := e.drained(t); err != nil {
+		return err
+	}
+	if eval {
+		if err := e.evaluate(t); err != nil {
+			return err
+		}
+	}
+	if save {
+		return e.call(t, func(h *Hook) func(State) error { return h.OnSave })
+	}
+	return nil
+}
+
+func (e *Engine) drained(t *Training) error {
+	if err := e.Drain(); err != nil {
+		return err
+	}
+	return e.call(t, func(h *Hook) func(State) error { return h.OnDrain })
+}
+
+func (e *Engine) evaluate(t *Training) error {
+	r, err := e.Evaluate(t.Eval)
+	if err != nil {
+		return err
+	}
+	for i := range t.Hooks {
+		if f := t.Hooks[i].OnEval; f != nil {
+			if err := f(e.state, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish drains and calls OnStop.
+func (e *Engine) finish(t *Training) error {
+	if err := e.drained(t); err != nil {
+		return err
+	}
+	return e.call(t, func(h *Hook) func(State) error { return h.OnStop })
+}
+
+func (e *Engine) call(t *Training, which func(*Hook) func(State) error) error {
+	for i := range t.Hooks {
+		if f := which(&t.Hooks[i]); f != nil {
+			if err := f(e.state); err != nil {
+				return fmt.Errorf("%s: %w", t.Hooks[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// fill puts a step's batch into host memory.
+func (e *Engine) fill(t *Training, step int64) error {
+	h := &e.host[step&1]
+	return t.Batch(step, h.tokens, h.targets)
+}
+
+// setScalars writes the host's part of a step's scalars and returns its number of targets.
+func (e *Engine) setScalars(step int64, lr, clip float64) int64 {
+	h := &e.host[step&1]
+	var n int64
+	for _, t := range h.targets {
+		if t >= 0 {
+			n++
+		}
+	}
+	clear(h.scalars)
+	h.scalars[plan.ScalarStep] = float64(e.state.Updates + 1)
+	h.scalars[plan.ScalarLR] = lr
+	h.scalars[plan.ScalarInvTokens] = 1 / math.Max(1, float64(n))
+	h.scalars[plan.ScalarMaxNorm] = clip
+	h.scalars[plan.ScalarSkipped] = float64(e.state.Skipped)
+	return n
+}
