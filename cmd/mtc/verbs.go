@@ -20,4 +20,6 @@ import "github.com/spf13/cobra"
 //
 // A panic becomes an internal error, exit 4. Arguments are checked with argRange. Tests are
 // testscripts in testdata/script.
-var verbs = []func(e *env) *cobra.Command{}
+var verbs = []func(e *env) *cobra.Command{
+	newCheckCmd,
+}
