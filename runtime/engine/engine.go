@@ -38,7 +38,8 @@ type Engine struct {
 	host    [2]hostBlocks
 	gen     genBlocks
 	state   State
-	pending bool // the last step's updates are not all submitted
+	metrics Metrics // the last step's
+	pending bool    // the last step's updates are not all submitted
 }
 
 // arena is an allocation; bytes is what was asked for, 0 when nothing was.
@@ -63,7 +64,8 @@ type genBlocks struct {
 type State struct {
 	Step    int64 // steps done
 	Updates int64 // optimizer steps done: steps less the skipped ones
-	Skipped int64 // steps whose gradient was not finite
+	Skipped int64 // steps whose loss or gradient was not finite
+	InRow   int64 // of which the last ones, without an update between
 }
 
 // New allocates the plan's memory and resolves every task.

@@ -73,6 +73,9 @@ func (e *Engine) sync() error { return e.explain(e.dev.Sync()) }
 
 // explain adds to a device's failure the task it happened in.
 func (e *Engine) explain(err error) error {
+	if err == nil {
+		return nil
+	}
 	var f *device.Failure
 	if errors.As(err, &f) && f.Tag >= 0 {
 		return &TaskError{Task: e.Describe(f.Tag), Err: err}

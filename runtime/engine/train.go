@@ -32,8 +32,8 @@ type Training struct {
 // between steps, on the caller's goroutine.
 type Hook struct {
 	Name    string
-	OnStep  func(m *Metrics) error
-	OnDrain func(s State) error // state is whole, nothing is in flight
+	OnStep  func(m *Metrics) error // m is valid during the call
+	OnDrain func(s State) error    // state is whole, nothing is in flight
 	OnEval  func(s State, r EvalResult) error
 	OnSave  func(s State) error // follows OnDrain
 	OnStop  func(s State) error // last, after the final drain; not after a failure
@@ -65,7 +65,6 @@ func (e *SkippedError) Error() string {
 
 // Train runs steps until t.Steps are done or t.Stop says so. It ends drained, unless it fails.
 func (e *Engine) Train(t *Training) error {
-	var inRow int64
 	filled := int64(-1) // the step whose batch is in host memory
 	for e.state.Step < t.Steps && !(t.Stop != nil && t.Stop()) {
 		start := time.Now()
@@ -90,28 +89,29 @@ func (e *Engine) Train(t *Training) error {
 		if err != nil {
 			return err
 		}
-		m := Metrics{
+		m := &e.metrics
+		*m = Metrics{
 			Step: step + 1, Loss: r[plan.ScalarLoss], GradNorm: r[plan.ScalarGradNorm], LR: lr,
 			Tokens: tokens, Skipped: r[plan.ScalarSkip] != 0, Time: time.Since(start),
 		}
 		e.state.Step++
 		if m.Skipped {
 			e.state.Skipped++
-			inRow++
+			e.state.InRow++
 		} else {
 			e.state.Updates++
-			inRow = 0
+			e.state.InRow = 0
 		}
 		m.Total = e.state.Skipped
 		for i := range t.Hooks {
 			if f := t.Hooks[i].OnStep; f != nil {
-				if err := f(&m); err != nil {
+				if err := f(m); err != nil {
 					return err
 				}
 			}
 		}
-		if t.MaxSkipped > 0 && inRow >= t.MaxSkipped {
-			return &SkippedError{Step: m.Step, InRow: inRow, Loss: m.Loss}
+		if t.MaxSkipped > 0 && e.state.InRow >= t.MaxSkipped {
+			return &SkippedError{Step: m.Step, InRow: e.state.InRow, Loss: m.Loss}
 		}
 		if err := e.pause(t); err != nil {
 			return err
