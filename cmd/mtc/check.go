@@ -28,6 +28,7 @@ func newCheckCmd(e *env) *cobra.Command {
 			if dump == "ast" {
 				ast.Dump(e.out, f, true)
 			}
+			e.diagToOut = e.diagStyle == "json"
 			return l.Err()
 		},
 	}

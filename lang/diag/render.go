@@ -1,6 +1,9 @@
 package diag
 
-import "io"
+import (
+	"bytes"
+	"io"
+)
 
 // Style is how diagnostics are printed.
 type Style string
@@ -14,14 +17,19 @@ const (
 
 // Render prints the list, sorted, in a style.
 func Render(w io.Writer, l *List, style Style) {
-	for _, d := range l.Sorted() {
+	var b bytes.Buffer
+	for i, d := range l.Sorted() {
 		switch style {
 		case JSON:
-			writeJSON(w, d)
+			writeJSON(&b, d)
 		case Short:
-			writeShort(w, d)
+			writeShort(&b, d)
 		default:
-			writeText(w, d)
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			writeText(&b, d)
 		}
 	}
+	_, _ = w.Write(b.Bytes()) // an output that is gone cannot be told so
 }

@@ -237,19 +237,19 @@ func (c *cutter) reopen(t *token) {
 // startsDecl reports whether t, first on its line, starts a declaration.
 func (c *cutter) startsDecl(t *token) bool {
 	next := nextGood(c.toks, c.i)
-	return t.is("model") || t.word("use") && next.kind == kString || t.word("train") && next.is("{")
+	return t.is("model") && next.kind != kPunct || t.word("use") && next.kind == kString || t.word("train") && next.is("{")
 }
 
 // startsItem reports whether t, first on its line, starts an item of a model.
 func (c *cutter) startsItem(t *token) bool {
-	if t.is("block") || t.is("forward") {
-		return true
-	}
-	if !t.word("preset") && !t.word("weights") {
-		return false
-	}
-	if next := nextGood(c.toks, c.i); next.isName() && c.i+2 < len(c.toks) {
-		return c.toks[c.i+2].is("{")
+	next := nextGood(c.toks, c.i)
+	switch t.text {
+	case "block":
+		return t.kind == kKeyword && next.isName()
+	case "forward":
+		return t.kind == kKeyword && (next.isName() || next.is("(") || next.is("{"))
+	case "preset", "weights":
+		return t.kind == kIdent && next.isName() && c.i+2 < len(c.toks) && c.toks[c.i+2].is("{")
 	}
 	return false
 }

@@ -43,6 +43,7 @@ func ParseExpr(f *source.File, l *diag.List) ast.Expr {
 	if !ok {
 		return nil
 	}
+	p.place = inExpr
 	g := parseLine(p, exprParser, toks)
 	if g == nil || p.failed {
 		return nil
@@ -57,6 +58,7 @@ func ParseField(f *source.File, l *diag.List) *ast.Field {
 	if !ok {
 		return nil
 	}
+	p.place = inTrain
 	g := parseLine(p, fieldParser, toks)
 	if g == nil || p.failed {
 		return nil
@@ -64,12 +66,26 @@ func ParseField(f *source.File, l *diag.List) *ast.Field {
 	return p.field(g)
 }
 
+// place is what kind of line is being parsed, for messages.
+type place int
+
+const (
+	inFile place = iota
+	inModel
+	inPreset
+	inTrain
+	inWeights
+	inBlock
+	inExpr
+)
+
 // parser holds what the stages share.
 type parser struct {
 	file     *source.File
 	diags    *diag.List
 	comments []ast.Comment
 	bodies   map[int]*group // by the offset of their open brace
+	place    place
 	errors   int
 	failed   bool // an error was reported
 }

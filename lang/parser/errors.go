@@ -33,6 +33,7 @@ var forms = map[string]string{
 	"weights": "`weights NAME { ... }`",
 	"repeat":  "`repeat L { ... }`, or `repeat L as i { ... }`",
 	"return":  "`return value`",
+	"if":      "`if c { ... } else { ... }`, or `if c then a else b` inside an expression",
 }
 
 // site is a place in a line where the grammar could not go on.
@@ -85,9 +86,11 @@ func (s *site) expected(what string, args ...any) *diag.Diagnostic {
 
 func (s *site) report() {
 	first := s.toks[0]
-	next := token{}
-	if s.at+1 < len(s.toks) {
-		next = s.toks[s.at+1]
+	next := s.next()
+	// An optional part that fails on its second token is reported at its first.
+	if s.tok.is("as") && first.is("repeat") && s.open == "" && next.kind != kIdent {
+		s.step()
+		next = s.next()
 	}
 	switch {
 	case s.isReservedName(&next):
@@ -100,6 +103,8 @@ func (s *site) report() {
 		s.p.errorf("MT0109", s.span(), "a condition inside an operator stands in parentheses").
 			Hint("write `%s (if c then a else b)`", s.prev.text)
 	case s.headError(&first):
+	case s.p.place == inPreset && s.prev.is(","):
+		s.name()
 	case s.at == 0:
 		s.firstWord(&next)
 	case s.prev.endsOperand() || s.prev.isName() || s.prev.body != nil:
@@ -107,6 +112,23 @@ func (s *site) report() {
 	default:
 		s.noValue()
 	}
+}
+
+func (s *site) next() token {
+	if s.at+1 < len(s.toks) {
+		return s.toks[s.at+1]
+	}
+	return token{}
+}
+
+// name reports what should be `NAME = value`.
+func (s *site) name() {
+	if s.tok.kind == kIdent {
+		s.step()
+		s.expected("`=` after `%s`", s.prev.text)
+		return
+	}
+	s.expected("a name and `=`")
 }
 
 // isReservedName reports whether the token is a reserved word used as a name.
@@ -130,7 +152,7 @@ func (s *site) isReservedName(next *token) bool {
 // headError reports what is missing in the fixed part of a line such as `block NAME(x) {`.
 func (s *site) headError(first *token) bool {
 	form := forms[first.text]
-	if form == "" || s.at == 0 || first.kind == kTarget || first.kind == kCallee && first.text != "forward" {
+	if form == "" || first.text == "if" || s.at == 0 || first.kind == kTarget || first.kind == kCallee && first.text != "forward" {
 		return false
 	}
 	params := first.text == "model" || first.text == "block" || first.text == "forward"
@@ -197,6 +219,16 @@ func (s *site) inDefault() bool {
 
 // firstWord reports a line that starts with nothing a statement starts with.
 func (s *site) firstWord(next *token) {
+	switch s.p.place {
+	case inPreset, inTrain, inWeights:
+		if !s.tok.is("else") {
+			s.name()
+			return
+		}
+	case inExpr:
+		s.noValue()
+		return
+	}
 	if s.tok.is("else") {
 		s.p.errorf("MT0101", s.span(), "`else` without `if`").Hint("it follows the `}` of an `if` on the same line")
 		return
@@ -208,7 +240,9 @@ func (s *site) firstWord(next *token) {
 	}
 	d := s.p.errorf("MT0101", s.span(), "a statement is an assignment, a call, `if`, `repeat` or `return`, found %s", describe(&s.tok))
 	if s.tok.kind == kIdent {
-		if h := suggest.Hint(s.tok.text, []string{"if", "repeat", "return"}); h != "" {
+		if h := foreign[s.tok.text]; h != "" {
+			d.Hint("%s", h)
+		} else if h := suggest.Hint(s.tok.text, []string{"if", "repeat", "return"}); h != "" {
 			d.Hint("%s", h)
 		} else if next.kind == kTarget {
 			d.Hint("a variable is made by assigning to it: `%s = ...`", next.text)
@@ -218,6 +252,19 @@ func (s *site) firstWord(next *token) {
 	}
 }
 
+// foreign says how what other languages write with a word is written here.
+var foreign = map[string]string{
+	"for":   "a loop is `repeat n as i { ... }`, in `forward`",
+	"while": "a loop is `repeat n { ... }`, in `forward`; its count is a constant",
+	"let":   "a variable is made by assigning to it: `h = ...`",
+	"var":   "a variable is made by assigning to it: `h = ...`",
+	"const": "constants are parameters of the model, with a default",
+	"elif":  "write `else if`",
+	"def":   "parts of a model are blocks: `block NAME(x) { ... }`",
+	"func":  "parts of a model are blocks: `block NAME(x) { ... }`",
+	"fn":    "parts of a model are blocks: `block NAME(x) { ... }`",
+}
+
 // afterValue reports a token after a complete value.
 func (s *site) afterValue(first *token) {
 	conds, thens, elses := s.conditions()
@@ -225,14 +272,12 @@ func (s *site) afterValue(first *token) {
 	case s.tok.is("=") || s.tok.is("+="):
 		s.p.errorf("MT0101", s.span(), "`%s` cannot stand here", s.tok.text).
 			Hint("an assignment is a statement of its own; `==` compares")
-	case s.tok.kind == kCallee && s.tok.text == s.prev.text:
-		s.expected("an operator")
 	case conds > thens && !(first.is("if") && conds == 1):
 		s.expected("`then`").Hint("write `if c then a else b`")
 	case thens > elses:
 		s.expected("`else`").Hint("a condition has both values: `if c then a else b`")
 	case first.is("if") && s.open == "" && s.prev.body == nil:
-		s.expected("`{`").Hint("write `if c { ... } else { ... }`, or `if c then a else b` inside an expression")
+		s.expected("`{`").Hint("write %s", forms["if"])
 	case s.prev.body != nil:
 		s.expected("the end of the line")
 	case s.open == "(":
@@ -246,6 +291,14 @@ func (s *site) afterValue(first *token) {
 		s.p.errorf("MT0101", s.span(), "`{` cannot stand here").Hint("only `if`, `else` and `repeat` have a body in a block")
 	default:
 		d := s.expected("an operator or the end of the line")
+		switch s.tok.text {
+		case ".":
+			d.Hint("values have no parts; weights are named by labels, in `tie` and in `weights`")
+		case "[":
+			d.Hint("values are not indexed; ops take whole tensors")
+		case "?":
+			d.Hint("conditions are `if c then a else b`")
+		}
 		if s.tok.kind == kTarget || s.tok.kind == kCallee || s.tok.kind == kLabel {
 			d.Hint("start a new line, or write `;` between statements")
 		}
@@ -290,6 +343,8 @@ func (s *site) noValue() {
 		d.Hint("a line breaks only inside brackets: put the expression in parentheses to go on")
 	case s.tok.is("["):
 		d.Hint("there are no lists and no indexing here")
+	case forms[s.prev.text] != "":
+		d.Hint("write %s", forms[s.prev.text])
 	case s.tok.body != nil:
 		d.Hint("a body stands after `if c`, `else` and `repeat n` only")
 	}

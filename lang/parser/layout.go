@@ -55,6 +55,9 @@ func (l *layouter) mayBreak(t *token) bool {
 		return false
 	}
 	last := l.lastGood()
+	if l.onlyStatement(last) {
+		return false
+	}
 	switch last.kind {
 	case kOp:
 		return true
@@ -72,6 +75,23 @@ func (l *layouter) mayBreak(t *token) bool {
 		}
 	}
 	return false
+}
+
+// onlyStatement reports whether the current token starts what can be nothing but a new
+// statement after last: then the bracket was meant to be closed before it.
+func (l *layouter) onlyStatement(last *token) bool {
+	t := &l.in[l.i]
+	if t.kind == kKeyword {
+		switch t.text {
+		case "repeat", "return", "block", "forward", "model":
+			return true
+		}
+	}
+	if t.kind != kIdent || l.i+1 >= len(l.in) {
+		return false
+	}
+	next := &l.in[l.i+1]
+	return next.is("+=") || next.is("=") && last.kind == kOp
 }
 
 func (l *layouter) lastGood() *token {

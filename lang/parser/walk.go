@@ -36,7 +36,8 @@ func parseLine[G any](p *parser, g *participle.Parser[G], toks []token) *G {
 }
 
 // tryLine is parseLine for a line that may be bad already: then its errors have been told.
-func tryLine[G any](p *parser, g *participle.Parser[G], l *line) *G {
+func tryLine[G any](p *parser, g *participle.Parser[G], l *line, where place) *G {
+	p.place = where
 	if !l.bad {
 		return parseLine(p, g, l.toks)
 	}
@@ -65,7 +66,11 @@ func (p *parser) head(l *line, words []string, place string) bool {
 	if l.bad {
 		return false
 	}
-	d := p.errorf("MT0107", t.span(p.file), "%s holds %s, found %s", place, suggest.List(words), describe(t))
+	span := t.span(p.file)
+	if t.body != nil {
+		span.End = span.Start + 1
+	}
+	d := p.errorf("MT0107", span, "%s holds %s, found %s", place, suggest.List(words), describe(t))
 	near := ""
 	if t.isName() {
 		near = suggest.Nearest(t.text, words)
@@ -98,7 +103,7 @@ func (p *parser) decls(f *ast.File, lines []*line) {
 			k = kTrainBody
 		}
 		setBodies(l.toks, k)
-		g := tryLine(p, declParser, l)
+		g := tryLine(p, declParser, l, inFile)
 		switch {
 		case g == nil:
 			p.orphans(l, k)
@@ -152,7 +157,7 @@ func (p *parser) items(m *ast.Model, body *group) {
 			l.toks[0].kind = kIdent
 		}
 		setBodies(l.toks, k)
-		g := tryLine(p, itemParser, l)
+		g := tryLine(p, itemParser, l, inModel)
 		switch {
 		case g == nil:
 			p.orphans(l, k)
@@ -173,7 +178,7 @@ func (p *parser) items(m *ast.Model, body *group) {
 func (p *parser) presetArgs(body *group) []*ast.Arg {
 	var out []*ast.Arg
 	for _, l := range body.lines {
-		if g := tryLine(p, presetParser, l); g != nil {
+		if g := tryLine(p, presetParser, l, inPreset); g != nil {
 			for _, n := range g.Args {
 				out = append(out, p.named(n))
 			}
@@ -187,7 +192,7 @@ func (p *parser) presetArgs(body *group) []*ast.Arg {
 func (p *parser) fields(body *group) []*ast.Field {
 	var out []*ast.Field
 	for _, l := range body.lines {
-		if g := tryLine(p, fieldParser, l); g != nil {
+		if g := tryLine(p, fieldParser, l, inTrain); g != nil {
 			out = append(out, p.field(g))
 		} else {
 			p.orphans(l, kStmtBody)
@@ -200,7 +205,7 @@ func (p *parser) stmts(body *group) []ast.Stmt {
 	var out []ast.Stmt
 	for _, l := range body.lines {
 		setBodies(l.toks, kStmtBody)
-		if g := tryLine(p, stmtParser, l); g != nil {
+		if g := tryLine(p, stmtParser, l, inBlock); g != nil {
 			out = append(out, p.stmt(g))
 		} else {
 			p.orphans(l, kStmtBody)
@@ -213,7 +218,7 @@ func (p *parser) weightStmts(body *group) []ast.WeightStmt {
 	var out []ast.WeightStmt
 	for _, l := range body.lines {
 		setBodies(l.toks, kWeightBody)
-		if g := tryLine(p, weightParser, l); g != nil {
+		if g := tryLine(p, weightParser, l, inWeights); g != nil {
 			out = append(out, p.weightStmt(g))
 		} else {
 			p.orphans(l, kWeightBody)

@@ -1,0 +1,193 @@
+package diag
+
+import (
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// view is one source line as it is displayed: tabs expanded, bytes that do not print
+// replaced, cut to the part around its marks when it is long.
+type view struct {
+	text  string
+	spots []spot
+}
+
+// spot is a mark in display columns.
+type spot struct {
+	from, to int // to > from
+	text     string
+	primary  bool
+}
+
+// The widest line that is shown whole, and how much is kept before the first mark of a longer one.
+const (
+	maxWidth = 120
+	keepLeft = 40
+	tabWidth = 4
+)
+
+// newView lays out a line. Marks are byte ranges within it.
+func newView(line string, marks []mark) *view {
+	cells, col := layoutLine(line, marks)
+	v := &view{}
+	for _, m := range marks {
+		s := spot{from: col[m.from], to: col[m.to], text: m.text, primary: m.primary}
+		s.to = max(s.to, s.from+1)
+		v.spots = append(v.spots, s)
+	}
+	v.cut(cells)
+	sort.SliceStable(v.spots, func(i, j int) bool { return v.spots[i].from < v.spots[j].from })
+	return v
+}
+
+// layoutLine returns the line's cells (one string for each display column, "" for the second
+// half of a wide rune) and the display column of each byte offset that a mark uses.
+func layoutLine(line string, marks []mark) (cells []string, col map[int]int) {
+	col = map[int]int{}
+	want := map[int]bool{}
+	for _, m := range marks {
+		want[m.from], want[m.to] = true, true
+	}
+	for i := 0; i < len(line); {
+		r, n := utf8.DecodeRuneInString(line[i:])
+		for k := i; k < i+n; k++ {
+			if want[k] {
+				col[k] = len(cells)
+			}
+		}
+		switch {
+		case r == '\t':
+			cells = append(cells, " ")
+			for len(cells)%tabWidth != 0 {
+				cells = append(cells, " ")
+			}
+		case r < 0x20:
+			cells = append(cells, string(rune(0x2400+r))) // control pictures
+		case r == 0x7f:
+			cells = append(cells, "\u2421")
+		case r == utf8.RuneError:
+			cells = append(cells, "\ufffd")
+		default:
+			switch runeWidth(r) {
+			case 0:
+				if len(cells) > 0 && unicode.IsMark(r) {
+					cells[len(cells)-1] += string(r)
+				}
+			case 2:
+				cells = append(cells, string(r), "")
+			default:
+				cells = append(cells, string(r))
+			}
+		}
+		i += n
+	}
+	col[len(line)] = len(cells)
+	return cells, col
+}
+
+// cut sets the text, and shifts the marks when a long line is shown in part.
+func (v *view) cut(cells []string) {
+	start, end := 0, len(cells)
+	pre, post := "", ""
+	if len(cells) > maxWidth {
+		first := 0
+		if len(v.spots) > 0 {
+			first = v.spots[0].from
+			for _, s := range v.spots {
+				if s.primary {
+					first = s.from
+				}
+			}
+		}
+		if first > maxWidth*2/3 {
+			start, pre = first-keepLeft, "..."
+		}
+		if start+maxWidth < end {
+			end, post = start+maxWidth, "..."
+		}
+		if start > 0 && cells[start] == "" {
+			start++
+		}
+	}
+	v.text = pre + strings.Join(cells[start:end], "") + post
+	limit := len(pre) + end - start + 1
+	for i := range v.spots {
+		s := &v.spots[i]
+		s.from = min(max(0, s.from-start+len(pre)), limit-1)
+		s.to = min(max(s.from+1, s.to-start+len(pre)), limit)
+	}
+}
+
+// rows returns the lines below the source line: the underlines with the last text beside
+// them, then the other texts from right to left, each hanging under its mark.
+func (v *view) rows() []string {
+	if len(v.spots) == 0 {
+		return nil
+	}
+	end := 0
+	for _, s := range v.spots {
+		end = max(end, s.to)
+	}
+	line := []rune(strings.Repeat(" ", end))
+	byWidth := append([]spot(nil), v.spots...)
+	sort.SliceStable(byWidth, func(i, j int) bool { return byWidth[i].to-byWidth[i].from > byWidth[j].to-byWidth[j].from })
+	for _, s := range byWidth {
+		c := '-'
+		if s.primary {
+			c = '^'
+		}
+		for i := s.from; i < s.to; i++ {
+			line[i] = c
+		}
+	}
+	var hang []spot
+	for _, s := range v.spots {
+		if s.text != "" {
+			hang = append(hang, s)
+		}
+	}
+	first := string(line)
+	if n := len(hang); n > 0 && hang[n-1].to == end {
+		first += " " + hang[n-1].text
+		hang = hang[:n-1]
+	}
+	out := []string{first}
+	for n := len(hang); n > 0; n-- {
+		out = append(out, bars(hang[:n], ""), bars(hang[:n-1], hang[n-1].text, hang[n-1].from))
+	}
+	return out
+}
+
+// bars draws `|` under each spot, and a text at a column.
+func bars(spots []spot, text string, at ...int) string {
+	var b []rune
+	put := func(col int, s string) {
+		for len(b) < col {
+			b = append(b, ' ')
+		}
+		b = append(b[:col], []rune(s)...)
+	}
+	for _, s := range spots {
+		put(s.from, "|")
+	}
+	if len(at) > 0 {
+		put(at[0], text)
+	}
+	return string(b)
+}
+
+// runeWidth is the number of columns a terminal gives a rune: 0 for combining and format
+// characters, 2 for East Asian wide ones and emoji (Unicode Annex 11, by block), else 1.
+func runeWidth(r rune) int {
+	switch {
+	case unicode.Is(unicode.Mn, r), unicode.Is(unicode.Me, r), unicode.Is(unicode.Cf, r):
+		return 0
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0x303e, r >= 0x3041 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3,
+		r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6,
+		r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
+}
