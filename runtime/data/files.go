@@ -162,7 +162,7 @@ func (w *walker) glob(dir string, parts []string) error {
 		full := filepath.Join(dir, name)
 		match, _ := path.Match(rest[0], name)
 		if strings.HasPrefix(name, ".") && !strings.HasPrefix(rest[0], ".") {
-			if deep || match {
+			if e.IsDir() && (deep || match && !last) || !e.IsDir() && match && last {
 				w.skip.hidden++
 			}
 			continue
