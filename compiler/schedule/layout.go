@@ -1,0 +1,263 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// The arenas. Those named train hold what generation never needs.
+const (
+	devWeights     = "device.weights"
+	devTrain       = "device.train"
+	devActivations = "device.activations"
+	devIO          = "device.io"
+	hostWeights    = "host.weights"
+	hostTrain      = "host.train"
+	hostIO         = "host.io"
+)
+
+var memories = map[string]device.Memory{
+	devWeights: device.DeviceMemory, devTrain: device.DeviceMemory, devActivations: device.DeviceMemory,
+	devIO: device.DeviceMemory, hostWeights: device.HostMemory, hostTrain: device.HostMemory, hostIO: device.HostMemory,
+}
+
+// buffer makes a buffer; its place is chosen later.
+func (b *builder) buffer(arena, name string, bytes int64, c memplan.Class) plan.BufID {
+	a, ok := b.arenas[arena]
+	if !ok {
+		a = len(b.p.Arenas)
+		b.arenas[arena] = a
+		b.p.Arenas = append(b.p.Arenas, plan.Arena{Name: arena, Memory: memories[arena]})
+	}
+	b.p.Buffers = append(b.p.Buffers, plan.Buffer{Name: name, Arena: a, Bytes: bytes})
+	b.class = append(b.class, c)
+	return plan.BufID(len(b.p.Buffers) - 1)
+}
+
+// parity makes a buffer with a copy for even and one for odd steps.
+func (b *builder) parity(arena, name string, bytes int64) plan.BufID {
+	id := b.buffer(arena, name, bytes, memplan.Static)
+	b.p.Buffers[id].Parity = true
+	return id
+}
+
+// layout makes every buffer of the plan.
+func (b *builder) layout() {
+	b.p.Buffers = []plan.Buffer{{}}
+	b.class = []memplan.Class{memplan.Static}
+	b.layoutWeights()
+	b.layoutGrads()
+	b.layoutActivations()
+	b.layoutGeneration()
+	b.layoutIO()
+}
+
+const f32 = 4
+
+func slabBytes(s *plan.Slab) int64 { return s.Elems * f32 }
+
+// layoutWeights places weights and optimizer state: at home on the device, or at home on the
+// host with slots on the device, shared by the layers in rotation.
+func (b *builder) layoutWeights() {
+	home, train := devWeights, devTrain
+	if b.stream {
+		home, train = hostWeights, hostTrain
+	}
+	for i := range b.p.Slabs {
+		s := &b.p.Slabs[i]
+		n := slabBytes(s)
+		s.Weight = b.buffer(home, s.Name+".weight", n, memplan.Static)
+		s.M = b.buffer(train, s.Name+".m", n, memplan.Static)
+		s.V = b.buffer(train, s.Name+".v", n, memplan.Static)
+		b.weight = append(b.weight, s.Weight)
+	}
+	if b.stream {
+		b.weight = b.slots(devWeights, "weight", int(b.p.Slots), false)
+	}
+}
+
+// layoutGrads places the gradients: whole where the norm of all must be known first or where
+// groups add up, else in slots.
+func (b *builder) layoutGrads() {
+	whole := b.clip || b.groups > 1
+	arena := devTrain
+	if b.stream {
+		arena = hostTrain
+	}
+	if whole {
+		for i := range b.p.Slabs {
+			s := &b.p.Slabs[i]
+			s.Grad = b.buffer(arena, s.Name+".grad", slabBytes(s), memplan.Static)
+			b.grad = append(b.grad, s.Grad)
+		}
+	}
+	b.stage = make([]plan.BufID, len(b.p.Slabs))
+	switch {
+	case b.stream:
+		b.grad = b.slots(devTrain, "grad", int(b.p.GradSlots), false)
+		if !whole || b.groups > 1 {
+			b.stage = b.slots(hostTrain, "stage", b.hostSlots, true)
+		}
+	case !whole:
+		// The update follows on the same lane, so one slot serves all layers.
+		b.grad = b.slots(devTrain, "grad", 1, false)
+	}
+	if !whole {
+		for i := range b.p.Slabs {
+			if b.stream {
+				b.p.Slabs[i].Grad = b.stage[i]
+			} else {
+				b.p.Slabs[i].Grad = b.grad[i]
+			}
+		}
+	}
+}
+
+// slots makes n slots for the layer slabs in rotation, and for the others one each or, with
+// share, one for all. It returns each slab's slot.
+func (b *builder) slots(arena, name string, n int, share bool) []plan.BufID {
+	var layers, biggest, other int64
+	for s, r := range b.ring {
+		if r >= 0 {
+			layers++
+			biggest = max(biggest, slabBytes(&b.p.Slabs[s]))
+		} else {
+			other = max(other, slabBytes(&b.p.Slabs[s]))
+		}
+	}
+	ring := make([]plan.BufID, min(int64(n), layers))
+	for i := range ring {
+		ring[i] = b.buffer(arena, fmt.Sprintf("%s.slot[%d]", name, i), biggest, memplan.Static)
+	}
+	var shared plan.BufID
+	out := make([]plan.BufID, len(b.ring))
+	for s, r := range b.ring {
+		switch {
+		case r >= 0:
+			out[s] = ring[r%len(ring)]
+		case !share:
+			out[s] = b.buffer(arena, b.p.Slabs[s].Name+"."+name+".slot", slabBytes(&b.p.Slabs[s]), memplan.Static)
+		default:
+			if shared == plan.NoBuf {
+				shared = b.buffer(arena, name+".slot", other, memplan.Static)
+			}
+			out[s] = shared
+		}
+	}
+	return out
+}
+
+// layoutActivations makes the values between units and their gradients, one buffer for each
+// micro-batch of a group, and what forward saves for backward.
+func (b *builder) layoutActivations() {
+	_, n := b.group(0)
+	nv := len(b.prog.Model.Values)
+	b.value, b.dvalue = make([][]plan.BufID, nv), make([][]plan.BufID, nv)
+	b.saved = make([][]plan.BufID, len(b.p.Units))
+	var work, recomputed int64
+	for _, t := range b.prog.Templates {
+		for _, f := range t.Funcs {
+			if f != nil {
+				work = max(work, f.WorkBytes)
+			}
+		}
+		if t.Recompute {
+			recomputed = max(recomputed, t.SavedBytes)
+		}
+	}
+	if work > 0 {
+		b.work = b.buffer(devActivations, "work", work, memplan.Static)
+	}
+	var shared plan.BufID
+	if recomputed > 0 {
+		shared = b.buffer(devActivations, "recomputed", recomputed, memplan.Static)
+	}
+	for u, unit := range b.p.Units {
+		t := b.template(u)
+		for i, v := range unit.Out {
+			for m := range n {
+				name := fmt.Sprintf("%s.out[%d].micro[%d]", unit.Name, i, m)
+				b.value[v] = append(b.value[v], b.buffer(devActivations, name, t.Out[i].Bytes(), memplan.Pooled))
+			}
+			for m := range n {
+				name := fmt.Sprintf("%s.d.out[%d].micro[%d]", unit.Name, i, m)
+				b.dvalue[v] = append(b.dvalue[v], b.buffer(devActivations, name, t.Out[i].Bytes(), memplan.Pooled))
+			}
+		}
+		for m := range n {
+			switch {
+			case t.SavedBytes == 0:
+				b.saved[u] = append(b.saved[u], plan.NoBuf)
+			case t.Recompute:
+				b.saved[u] = append(b.saved[u], shared)
+			default:
+				name := fmt.Sprintf("%s.saved.micro[%d]", unit.Name, m)
+				b.saved[u] = append(b.saved[u], b.buffer(devActivations, name, t.SavedBytes, memplan.Pooled))
+			}
+		}
+	}
+}
+
+// layoutGeneration makes the values of one sequence's chunk and the caches.
+func (b *builder) layoutGeneration() {
+	b.genValue = make([]plan.BufID, len(b.prog.Model.Values))
+	b.state = make([]plan.BufID, len(b.p.Units))
+	for u, unit := range b.p.Units {
+		t := b.template(u)
+		if t.StateBytes > 0 {
+			b.state[u] = b.buffer(devActivations, unit.Name+".state", t.StateBytes, memplan.Gen)
+		}
+		for i, v := range unit.Out {
+			n := t.Out[i].Bytes() / (b.p.Rows * b.p.Seq) * b.p.Prefill
+			b.genValue[v] = b.buffer(devActivations, fmt.Sprintf("%s.gen[%d]", unit.Name, i), n, memplan.GenPooled)
+		}
+	}
+}
+
+// layoutIO makes what passes between the host and the device besides slabs, and the tables.
+func (b *builder) layoutIO() {
+	p := b.p
+	const i32, f64 = 4, 8
+	rows := p.Rows * p.Seq * i32
+	for m := range b.micros {
+		id := b.parity(devIO, fmt.Sprintf("tokens.micro[%d]", m), rows)
+		if m == 0 {
+			p.Tokens = id
+		}
+	}
+	for m := range b.micros {
+		id := b.parity(devIO, fmt.Sprintf("targets.micro[%d]", m), rows)
+		if m == 0 {
+			p.Targets = id
+		}
+	}
+	static := func(arena, name string, n int64) plan.BufID { return b.buffer(arena, name, n, memplan.Static) }
+	p.Positions = static(devIO, "positions", rows)
+	p.Scalars = b.parity(devIO, "scalars", plan.NumScalars*f64)
+	p.Partials = static(devIO, "partials", p.Micros*2*f64)
+	p.HostTokens = b.parity(hostIO, "host.tokens", p.Micros*rows)
+	p.HostTargets = b.parity(hostIO, "host.targets", p.Micros*rows)
+	p.HostScalars = b.parity(hostIO, "host.scalars", plan.NumScalars*f64)
+	p.Results = b.parity(hostIO, "results", plan.NumScalars*f64)
+	norms := int64(len(p.Slabs)) * f64
+	if b.hostNorms() {
+		p.HostPartials = static(hostIO, "host.partials", p.Micros*2*f64)
+		p.Norms = static(hostIO, "norms", norms)
+	} else {
+		p.Norms = static(devIO, "norms", norms)
+	}
+	p.GenTokens = static(devIO, "gen.tokens", p.Prefill*i32)
+	p.GenPositions = static(devIO, "gen.positions", p.Prefill*i32)
+	p.GenLogits = static(devIO, "gen.logits", p.Vocab*f32)
+	p.HostGenTokens = static(hostIO, "host.gen.tokens", p.Prefill*i32)
+	p.HostGenPositions = static(hostIO, "host.gen.positions", p.Prefill*i32)
+	p.HostGenLogits = static(hostIO, "host.gen.logits", p.Vocab*f32)
+	for _, t := range b.prog.Tables {
+		id := static(devIO, t.Name, t.Table.Type.Bytes())
+		p.Tables = append(p.Tables, plan.Table{Name: t.Name, Buf: id})
+		b.tables = append(b.tables, id)
+	}
+}

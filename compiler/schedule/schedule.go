@@ -1,0 +1,210 @@
+// Package schedule turns a program into a plan: the static lists of tasks that train,
+// evaluate and generate, on four lanes, with the buffers they touch and the waits between
+// them.
+//
+// Build makes the tasks in submission order (train.go, eval.go), lets memplan place the
+// buffers, and then derives the waits mechanically from the byte ranges that tasks on
+// different lanes touch (order.go): what is not said twice cannot disagree. Verify
+// (verify.go) proves the result by other means and runs on every compile. The package
+// decides no placement by itself: Options says what is resident and how many slots there are.
+package schedule
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// The placements.
+const (
+	Resident = "resident" // weights, gradients and optimizer state on the device
+	Stream   = "stream"   // state on the host; weights stream in, gradients out
+)
+
+// Options are the choices that shape the schedule. The zero value of a field is its default.
+type Options struct {
+	Placement string // Resident (default) or Stream
+	Slots     int64  // device slots for the weights of layers (stream), default 2
+	GradSlots int64  // device slots for the gradients of layers (stream), default 2
+	HostSlots int64  // host slots for gradients on their way (stream, without clipping or with groups), default 4
+	Groups    int64  // groups of micro-batches, default 1
+
+	Target   string // "cpu" (default) or "cuda"
+	Compiler string // version of mtc
+	Hash     string // of the model text and the values that change the schedule
+}
+
+// Build makes the plan of a program: tasks, memory and waits. The program's model has a
+// train block. Errors say which option or unit does not fit.
+func Build(prog *ir.Program, o Options) (*plan.Plan, error) {
+	b, err := newBuilder(prog, o)
+	if err != nil {
+		return nil, err
+	}
+	b.layout()
+	b.train(plan.First)
+	b.train(plan.Steady)
+	b.drain()
+	b.eval()
+	b.generate(plan.Prefill)
+	b.generate(plan.Decode)
+	if err := memplan.Place(b.p, b.class); err != nil {
+		return nil, err
+	}
+	if err := order(b.p, b.results); err != nil {
+		return nil, err
+	}
+	return b.p, nil
+}
+
+// builder holds what the lists are made from.
+type builder struct {
+	prog *ir.Program
+	p    *plan.Plan
+
+	stream, clip     bool
+	micros, groups   int
+	hostSlots        int
+	class            []memplan.Class // by buffer
+	arenas           map[string]int
+	spans            map[string]int
+	contributors     [][]int // by slab: units that make its gradient, in backward order
+	ring             []int   // by slab: place in the rotation of layer slabs, -1 for others
+	head             int     // the unit with the loss
+	tokens, position int     // values of the model, -1 when none
+
+	weight   []plan.BufID   // by slab: where compute reads it
+	grad     []plan.BufID   // by slab: where compute writes its gradient
+	stage    []plan.BufID   // by slab: host slot its gradient passes through, NoBuf when none
+	value    [][]plan.BufID // by value, micro-batch of the group
+	dvalue   [][]plan.BufID
+	saved    [][]plan.BufID // by unit, micro-batch of the group
+	work     plan.BufID
+	genValue []plan.BufID // by value
+	state    []plan.BufID // by unit
+	tables   []plan.BufID
+	tableUse map[*ir.Function][]int
+
+	list    plan.List
+	results [plan.NumLists]int // task that completes Results, -1
+	updated []bool             // by slab: the list has its update of the step before
+}
+
+func newBuilder(prog *ir.Program, o Options) (*builder, error) {
+	m := prog.Model
+	if m.Train == nil {
+		return nil, fmt.Errorf("the model has no train block, so the size of a step is not known")
+	}
+	def := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&o.Slots, 2)
+	def(&o.GradSlots, 2)
+	def(&o.HostSlots, 4)
+	def(&o.Groups, 1)
+	if o.Placement == "" {
+		o.Placement = Resident
+	}
+	if o.Target == "" {
+		o.Target = "cpu"
+	}
+	if o.Placement != Resident && o.Placement != Stream {
+		return nil, fmt.Errorf("placement %q is neither %q nor %q", o.Placement, Resident, Stream)
+	}
+	if o.Slots < 1 || o.GradSlots < 1 || o.HostSlots < 1 {
+		return nil, fmt.Errorf("%d weight slots, %d gradient slots, %d host slots: each must be at least 1", o.Slots, o.GradSlots, o.HostSlots)
+	}
+	if prog.Rows < 1 || m.Batch%prog.Rows != 0 {
+		return nil, fmt.Errorf("a batch of %d rows cannot be cut into micro-batches of %d", m.Batch, prog.Rows)
+	}
+	micros := m.Batch / prog.Rows
+	if o.Groups < 1 || o.Groups > micros {
+		return nil, fmt.Errorf("%d groups of %d micro-batches: there must be at least one micro-batch in each", o.Groups, micros)
+	}
+	b := &builder{
+		prog: prog, stream: o.Placement == Stream, clip: m.Train.Run.Clip > 0,
+		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots),
+		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, tokens: -1, position: -1,
+	}
+	b.p = &plan.Plan{
+		Model: m.Name, Hash: o.Hash, Compiler: o.Compiler, Target: o.Target,
+		NumParams: m.NumParams(), Batch: m.Batch, Seq: m.Seq, Vocab: m.Vocab,
+		Micros: micros, Groups: o.Groups, Rows: prog.Rows, Prefill: prog.Prefill,
+		Placement: o.Placement, Clip: b.clip, Slots: o.Slots, GradSlots: o.GradSlots,
+		Train: m.Train.Run,
+	}
+	if m.File != nil {
+		b.p.Source = filepath.Base(m.File.Name)
+	}
+	for i := range b.results {
+		b.results[i] = -1
+	}
+	return b, b.survey()
+}
+
+// hostNorms reports whether norms are made on the host lane: where the whole gradient of a
+// step exists only there, and where an update follows its gradient at once.
+func (b *builder) hostNorms() bool { return b.stream && (b.groups > 1 || !b.clip) }
+
+// group returns the micro-batches of a group, [lo, hi). Sizes differ by at most one, the
+// larger groups first.
+func (b *builder) group(g int) (lo, hi int) {
+	n, rest := b.micros/b.groups, b.micros%b.groups
+	return g*n + min(g, rest), (g+1)*n + min(g+1, rest)
+}
+
+func (b *builder) template(u int) *ir.Template { return b.prog.Templates[b.prog.Units[u].Template] }
+
+// span interns the position of a task's text, such as "nano.mt:12".
+func (b *builder) span(s source.Span) int {
+	text := ""
+	if s.Valid() {
+		line, _ := s.File.Position(s.Start)
+		text = fmt.Sprintf("%s:%d", filepath.Base(s.File.Name), line)
+	}
+	i, ok := b.spans[text]
+	if !ok {
+		i = len(b.p.Spans)
+		b.spans[text] = i
+		b.p.Spans = append(b.p.Spans, text)
+	}
+	return i
+}
+
+// begin opens a list.
+func (b *builder) begin(l plan.List) {
+	b.list = l
+	b.p.Lists[l] = plan.Range{Start: len(b.p.Tasks), End: len(b.p.Tasks)}
+	b.updated = make([]bool, len(b.p.Slabs))
+}
+
+// task returns a task without unit, slab and micro-batch, to fill in and emit.
+func (b *builder) task(k plan.Kind, l device.Lane) plan.Task {
+	return plan.Task{Kind: k, Lane: l, Unit: -1, Slab: -1, Micro: -1, Template: -1, Event: -1}
+}
+
+// emit appends a task to the open list and returns its ID.
+func (b *builder) emit(t plan.Task) int {
+	t.ID, t.List = len(b.p.Tasks), b.list
+	if t.Unit >= 0 {
+		t.Span = b.p.Units[t.Unit].Span
+	}
+	b.p.Tasks = append(b.p.Tasks, t)
+	b.p.Lists[b.list].End = len(b.p.Tasks)
+	return t.ID
+}
+
+// copyTask emits a copy of n bytes.
+func (b *builder) copyTask(t plan.Task, dst plan.BufID, dstOff int64, src plan.BufID, srcOff, n int64) int {
+	t.Dst, t.DstOff, t.Src, t.SrcOff, t.Bytes = dst, dstOff, src, srcOff, n
+	t.Reads, t.Writes = []plan.BufID{src}, []plan.BufID{dst}
+	t.Moved = 2 * n
+	return b.emit(t)
+}

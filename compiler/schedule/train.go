@@ -1,0 +1,227 @@
+package schedule
+
+import (
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// train makes the list of a training step. Steady differs from first only in the updates
+// that the step before left over, so that every other task has its twin there.
+func (b *builder) train(list plan.List) {
+	b.begin(list)
+	b.feedStep()
+	visits := b.trainVisits()
+	fetches := b.fetches(visits)
+	for i, v := range visits {
+		if list == plan.Steady && b.clip && !b.stream {
+			for _, s := range b.p.Units[v.unit].Slabs {
+				b.leftover(s)
+			}
+		}
+		fetches = b.prefetch(fetches, i, list == plan.Steady && b.clip)
+		b.visit(v)
+	}
+	b.endStep()
+}
+
+// drain makes the list of the updates that the last step left over, in the order in which
+// the next forward would have needed them.
+func (b *builder) drain() {
+	b.begin(plan.Drain)
+	if !b.clip {
+		return
+	}
+	for _, u := range b.p.Units {
+		for _, s := range u.Slabs {
+			b.leftover(s)
+		}
+	}
+}
+
+// feedStep sends the step's scalars and tokens to the device.
+func (b *builder) feedStep() {
+	p := b.p
+	scalars := p.Buffers[p.Scalars].Bytes
+	b.copyTask(b.task(plan.Feed, device.H2D), p.Scalars, 0, p.HostScalars, 0, scalars)
+	if b.hostNorms() && b.list != plan.Eval {
+		b.copyTask(b.task(plan.Feed, device.Host), p.Results, 0, p.HostScalars, 0, scalars)
+	}
+	for m := range b.micros {
+		t := b.task(plan.Feed, device.H2D)
+		t.Micro = m
+		n := p.Buffers[p.Tokens].Bytes
+		b.copyTask(t, p.Tokens+plan.BufID(m), 0, p.HostTokens, int64(m)*n, n)
+		b.copyTask(t, p.Targets+plan.BufID(m), 0, p.HostTargets, int64(m)*n, n)
+	}
+}
+
+// leftover emits the update of a slab with the gradient of the step before, once a list.
+func (b *builder) leftover(s int) {
+	if !b.updated[s] {
+		b.updated[s] = true
+		b.update(s, 1)
+	}
+}
+
+// update emits the optimizer on one slab, on the lane where its state is at home.
+func (b *builder) update(s, back int) {
+	slab := &b.p.Slabs[s]
+	lane, scalars := device.Compute, b.p.Scalars
+	if b.stream {
+		lane, scalars = device.Host, b.p.Results
+	}
+	t := b.task(plan.Update, lane)
+	t.Unit, t.Slab, t.Back = b.firstUser(s), s, back
+	t.Bind = plan.Bind{
+		Weights: []plan.BufID{slab.Weight}, Grads: []plan.BufID{slab.Grad},
+		Moments: [2]plan.BufID{slab.M, slab.V}, Scalars: scalars,
+	}
+	t.Reads = []plan.BufID{slab.Grad, scalars, slab.Weight, slab.M, slab.V}
+	t.Writes = []plan.BufID{slab.Weight, slab.M, slab.V}
+	// AdamW: about 14 operations an element; reads w, m, v, g and writes w, m, v.
+	t.FLOPs, t.Moved = 14*slab.Elems, 7*f32*slab.Elems
+	b.emit(t)
+}
+
+// firstUser is the first unit that binds a slab.
+func (b *builder) firstUser(s int) int {
+	for u, unit := range b.p.Units {
+		for _, i := range unit.Slabs {
+			if i == s {
+				return u
+			}
+		}
+	}
+	return -1
+}
+
+// backwardUnit runs a group's micro-batches through a unit's backward (or the head's loss)
+// and sends off the gradients that are complete with it.
+func (b *builder) backwardUnit(u, g int) {
+	lo, hi := b.group(g)
+	t := b.template(u)
+	for m := lo; m < hi; m++ {
+		if t.Recompute && u != b.head {
+			b.emit(b.compute(plan.Recompute, u, m, m-lo))
+		}
+		f := plan.Backward
+		if u == b.head {
+			f = plan.Loss
+		}
+		b.emit(b.compute(f, u, m, m-lo))
+	}
+	if u == b.head && g == b.groups-1 {
+		b.lossKnown()
+	}
+	for _, s := range b.p.Units[u].Slabs {
+		if c := b.contributors[s]; c[len(c)-1] == u {
+			b.gradDone(s, u, g)
+		}
+	}
+}
+
+// lossKnown emits what follows the last loss: the partial losses go where reduce runs, and
+// without clipping a loss that is not finite must be known before the first update.
+func (b *builder) lossKnown() {
+	p := b.p
+	if b.hostNorms() {
+		b.copyTask(b.task(plan.Report, device.D2H), p.HostPartials, 0, p.Partials, 0, p.Buffers[p.Partials].Bytes)
+	}
+	if !b.clip {
+		b.reduce(false)
+	}
+}
+
+// gradDone emits what follows the last contribution of a group to a slab's gradient.
+func (b *builder) gradDone(s, u, g int) {
+	last := g == b.groups-1
+	arrived := b.p.Slabs[s].Grad
+	if b.stream {
+		dst := arrived
+		if g > 0 {
+			dst = b.stage[s]
+		}
+		t := b.task(plan.Offload, device.D2H)
+		t.Unit, t.Slab = u, s
+		b.copyTask(t, dst, 0, b.grad[s], 0, slabBytes(&b.p.Slabs[s]))
+		if g > 0 {
+			b.accumulate(s, u)
+		}
+	}
+	if !last {
+		return
+	}
+	b.norm(s, u)
+	if !b.clip {
+		b.update(s, 0)
+	}
+}
+
+// accumulate adds a group's gradient, which has arrived in its host slot, to the step's.
+func (b *builder) accumulate(s, u int) {
+	slab := &b.p.Slabs[s]
+	t := b.task(plan.Accumulate, device.Host)
+	t.Unit, t.Slab = u, s
+	t.Src, t.Dst, t.Bytes = b.stage[s], slab.Grad, slabBytes(slab)
+	t.Bind.Add = []bool{true}
+	t.Reads, t.Writes = []plan.BufID{b.stage[s], slab.Grad}, []plan.BufID{slab.Grad}
+	t.FLOPs, t.Moved = slab.Elems, 3*f32*slab.Elems
+	b.emit(t)
+}
+
+// norm emits the squared norm of a slab's whole gradient, on the device while it is there
+// unless it is whole on the host only.
+func (b *builder) norm(s, u int) {
+	slab := &b.p.Slabs[s]
+	t := b.task(plan.Norm, device.Compute)
+	grad, scalars := b.grad[s], b.p.Scalars
+	if b.hostNorms() {
+		t.Lane, grad, scalars = device.Host, slab.Grad, b.p.Results
+	}
+	t.Unit, t.Slab = u, s
+	t.Bind = plan.Bind{Grads: []plan.BufID{grad}, Norms: b.p.Norms}
+	t.Reads, t.Writes = []plan.BufID{grad}, []plan.BufID{b.p.Norms}
+	if !b.clip {
+		t.Bind.Scalars = scalars
+		t.Writes = append(t.Writes, scalars)
+	}
+	t.FLOPs, t.Moved = 2*slab.Elems, f32*slab.Elems
+	b.emit(t)
+}
+
+// reduce completes the scalars from the partial losses and, with norms, from the norms.
+func (b *builder) reduce(norms bool) int {
+	p := b.p
+	t := b.task(plan.Reduce, device.Compute)
+	t.Bind.Partials, t.Bind.Scalars = p.Partials, p.Scalars
+	if b.hostNorms() && b.list != plan.Eval {
+		t.Lane = device.Host
+		t.Bind.Partials, t.Bind.Scalars = p.HostPartials, p.Results
+	}
+	t.Reads, t.Writes = []plan.BufID{t.Bind.Partials, t.Bind.Scalars}, []plan.BufID{t.Bind.Scalars}
+	t.FLOPs = 2 * p.Micros
+	if norms {
+		t.Bind.Norms = p.Norms
+		t.Reads = append(t.Reads, p.Norms)
+		t.FLOPs += int64(len(p.Slabs))
+	}
+	for _, r := range t.Reads {
+		t.Moved += p.Buffers[r].Bytes
+	}
+	return b.emit(t)
+}
+
+// report copies the scalars to the host.
+func (b *builder) report() int {
+	p := b.p
+	return b.copyTask(b.task(plan.Report, device.D2H), p.Results, 0, p.Scalars, 0, p.Buffers[p.Scalars].Bytes)
+}
+
+// endStep completes the step's scalars and brings them to the host.
+func (b *builder) endStep() {
+	id := b.reduce(true)
+	if !b.hostNorms() {
+		id = b.report()
+	}
+	b.results[b.list] = id
+}

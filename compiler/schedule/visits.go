@@ -1,0 +1,237 @@
+package schedule
+
+import (
+	"slices"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// A visit is a unit's turn with all micro-batches of a group: layer-major order, so that
+// weights cross the link once for all of them.
+type visit struct {
+	unit, group int
+	fn          plan.Func
+}
+
+// trainVisits lists a step's visits: for each group, forward through all units but the head,
+// the loss, and backward through those that have one.
+func (b *builder) trainVisits() []visit {
+	var out []visit
+	for g := range b.groups {
+		out = append(out, b.forwardVisits(g)...)
+		out = append(out, visit{b.head, g, plan.Loss})
+		for u := b.head - 1; u >= 0; u-- {
+			if b.template(u).Funcs[plan.Backward] != nil {
+				out = append(out, visit{u, g, plan.Backward})
+			}
+		}
+	}
+	return out
+}
+
+func (b *builder) forwardVisits(g int) []visit {
+	out := make([]visit, b.head)
+	for u := range out {
+		out[u] = visit{u, g, plan.Forward}
+	}
+	return out
+}
+
+// visit emits a visit's tasks.
+func (b *builder) visit(v visit) {
+	lo, hi := b.group(v.group)
+	switch v.fn {
+	case plan.Loss, plan.Backward:
+		b.backwardUnit(v.unit, v.group)
+	case plan.Infer:
+		b.emit(b.infer(v.unit))
+	default:
+		for m := lo; m < hi; m++ {
+			b.emit(b.compute(v.fn, v.unit, m, m-lo))
+		}
+	}
+}
+
+// A fetch brings a slab to its slot for a visit. It may be submitted when the visits before
+// `after` have been: the last of them used the slot for another slab.
+type fetch struct {
+	slab, unit, after int
+}
+
+// fetches walks the visits of a list with the slots empty at its start and finds which slabs
+// must be brought. Layer r of the rotation has slot r mod slots in both directions, so that
+// backward finds the last layers of forward, and the next group's forward the first ones,
+// still there.
+func (b *builder) fetches(visits []visit) []fetch {
+	if !b.stream {
+		return nil
+	}
+	holds := make(map[plan.BufID]int, len(b.p.Slabs))
+	free := make(map[plan.BufID]int, len(b.p.Slabs))
+	var out []fetch
+	for i, v := range visits {
+		for _, s := range b.p.Units[v.unit].Slabs {
+			slot := b.weight[s]
+			if held, ok := holds[slot]; !ok || held != s {
+				out = append(out, fetch{s, v.unit, free[slot]})
+				holds[slot] = s
+			}
+			free[slot] = i + 1
+		}
+	}
+	return out
+}
+
+// prefetch emits, before visit i, the fetches whose slots are free by then, in the order of
+// need: as far ahead of the compute lane as the slots allow. It returns the rest. With
+// leftover, the update that a slab still needs stands before its first fetch.
+func (b *builder) prefetch(fetches []fetch, i int, leftover bool) []fetch {
+	for len(fetches) > 0 && fetches[0].after <= i {
+		f := fetches[0]
+		fetches = fetches[1:]
+		if leftover {
+			b.leftover(f.slab)
+		}
+		t := b.task(plan.Prefetch, device.H2D)
+		t.Unit, t.Slab = f.unit, f.slab
+		slab := &b.p.Slabs[f.slab]
+		b.copyTask(t, b.weight[f.slab], 0, slab.Weight, 0, slabBytes(slab))
+	}
+	return fetches
+}
+
+// compute returns a template function's task: micro-batch m of the step, number k of its group.
+func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
+	p, unit, tmpl := b.p, &b.p.Units[u], b.template(u)
+	t := b.bound(f, u)
+	t.Micro = m
+	micro := plan.BufID(m)
+	input := func(v int) plan.BufID {
+		switch v {
+		case b.tokens:
+			return p.Tokens + micro
+		case b.position:
+			return p.Positions
+		}
+		return b.value[v][k]
+	}
+	for _, v := range unit.In {
+		t.Bind.In = append(t.Bind.In, input(v))
+	}
+	t.Reads = append(t.Reads, t.Bind.In...)
+	if f == plan.Forward {
+		for _, v := range unit.Out {
+			t.Bind.Out = append(t.Bind.Out, b.value[v][k])
+		}
+		t.Writes = append(t.Writes, t.Bind.Out...)
+	}
+	if saved := b.saved[u][k]; saved != plan.NoBuf {
+		t.Bind.Saved = saved
+		if f == plan.Backward {
+			t.Reads = append(t.Reads, saved)
+		} else {
+			t.Writes = append(t.Writes, saved)
+		}
+	}
+	if f == plan.Loss || f == plan.EvalLoss {
+		t.Bind.Targets, t.Bind.Partials, t.Bind.Scalars = p.Targets+micro, p.Partials, p.Scalars
+		t.Reads = append(t.Reads, t.Bind.Targets, p.Scalars)
+		t.Writes = append(t.Writes, p.Partials)
+	}
+	if f == plan.Backward || f == plan.Loss {
+		b.bindGrads(&t, u, m, k)
+		for i, v := range unit.Out {
+			d := plan.NoBuf
+			if tmpl.DOut[i] {
+				d = b.dvalue[v][k]
+				t.Reads = append(t.Reads, d)
+			}
+			t.Bind.DOut = append(t.Bind.DOut, d)
+		}
+	}
+	return b.withWork(t)
+}
+
+// bindGrads binds the gradients of inputs and slabs. The first contribution sets, later ones
+// add: within a group where each group's gradient leaves, else within the step.
+func (b *builder) bindGrads(t *plan.Task, u, m, k int) {
+	unit, tmpl := &b.p.Units[u], b.template(u)
+	for i, v := range unit.In {
+		d := plan.NoBuf
+		if mode := tmpl.DIn[i]; mode != 0 {
+			d = b.dvalue[v][k]
+			t.Writes = append(t.Writes, d)
+			if mode == gradAdd {
+				t.Reads = append(t.Reads, d)
+			}
+		}
+		t.Bind.DIn = append(t.Bind.DIn, d)
+	}
+	first := m == 0 || b.stream && k == 0
+	for _, s := range unit.Slabs {
+		g, add := b.grad[s], !first || b.contributors[s][0] != u
+		t.Bind.Grads = append(t.Bind.Grads, g)
+		t.Bind.Add = append(t.Bind.Add, add)
+		t.Writes = append(t.Writes, g)
+		if add {
+			t.Reads = append(t.Reads, g)
+		}
+	}
+}
+
+// infer returns the task of a unit in generation.
+func (b *builder) infer(u int) plan.Task {
+	p, unit := b.p, &b.p.Units[u]
+	t := b.bound(plan.Infer, u)
+	for _, v := range unit.In {
+		in := b.genValue[v]
+		switch v {
+		case b.tokens:
+			in = p.GenTokens
+		case b.position:
+			in = p.GenPositions
+		}
+		t.Bind.In = append(t.Bind.In, in)
+	}
+	for _, v := range unit.Out {
+		t.Bind.Out = append(t.Bind.Out, b.genValue[v])
+	}
+	if u == b.head {
+		t.Bind.Out = []plan.BufID{p.GenLogits}
+	}
+	t.Reads = append(t.Reads, t.Bind.In...)
+	t.Writes = append(t.Writes, t.Bind.Out...)
+	if b.state[u] != plan.NoBuf {
+		t.Bind.State = b.state[u]
+		t.Reads = append(t.Reads, t.Bind.State)
+		t.Writes = append(t.Writes, t.Bind.State)
+	}
+	return b.withWork(t)
+}
+
+// bound returns a compute task with its weights and tables.
+func (b *builder) bound(f plan.Func, u int) plan.Task {
+	t := b.task(plan.Compute, device.Compute)
+	t.Func, t.Unit, t.Template = f, u, b.p.Units[u].Template
+	for _, s := range b.p.Units[u].Slabs {
+		t.Bind.Weights = append(t.Bind.Weights, b.weight[s])
+	}
+	t.Reads = slices.Clone(t.Bind.Weights)
+	if fn := b.template(u).Funcs[f]; fn != nil {
+		t.FLOPs, t.Moved = fn.FLOPs, fn.Moved
+		for _, i := range b.tablesOf(fn) {
+			t.Reads = append(t.Reads, b.tables[i])
+		}
+	}
+	return t
+}
+
+// withWork binds the work memory where the function needs any.
+func (b *builder) withWork(t plan.Task) plan.Task {
+	if fn := b.template(t.Unit).Funcs[t.Func]; fn != nil && fn.WorkBytes > 0 {
+		t.Bind.Work = b.work
+		t.Writes = append(t.Writes, b.work)
+	}
+	return t
+}
