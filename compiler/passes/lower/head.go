@@ -1,0 +1,208 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+// Defaults of the head's chunks. The logits of a chunk should stay near the processor's
+// cache, but each chunk reads the last weight three times and its gradient twice, so with
+// fewer rows than minChunk memory would set the pace.
+const (
+	logitsBytes = 16 << 20
+	minChunk    = 256
+)
+
+// Head makes the head's functions over the loss: Loss does forward, loss and backward of the
+// last linear and what follows it chunk by chunk, so that the logits never exist for all
+// rows; EvalLoss does the same without gradients.
+func Head(l *Lowering) {
+	for _, t := range l.tmpls {
+		if t.kind != ir.HeadUnit {
+			continue
+		}
+		pre, tail := splitHead(t.Graph, l.diags)
+		if l.diags.HasErrors() {
+			return
+		}
+		t.funcs = append(t.funcs, l.lossFunction(t, pre, tail, true), l.lossFunction(t, pre, tail, false))
+	}
+}
+
+// lossFunction makes Loss (train) or EvalLoss.
+func (l *Lowering) lossFunction(t *tmpl, pre, tail []*ir.Node, train bool) *fn {
+	all := size(t.Graph, l.Program.Rows, l.Program.Model.Seq)
+	b := newBuilder(l, t, all, all)
+	partials := b.fixed("partials", tensor.Type{Shape: tensor.Shape{{N: 4}}}, pin{region: ir.RPartials, filled: true, locked: true})
+	partials.mutable = true
+	b.insert(fillCall(4), t.Span, nil, []*value{partials})
+	b.forward(pre)
+
+	rows := all.Rows()
+	chunk := l.chunkRows(t.Graph.Outputs[0].Type, rows)
+	if chunk < rows {
+		b.inLoop = true
+		b.sizes = size(t.Graph, 1, chunk)
+		b.emit = b.sizes
+	}
+	b.forward(tail)
+	b.crossEntropy(partials, train)
+	kind := plan.EvalLoss
+	if train {
+		kind = plan.Loss
+		b.backward(tail)
+	}
+	if b.inLoop {
+		b.closeLoop()
+		b.inLoop, b.sizes, b.emit = false, all, all
+	}
+	if train {
+		b.backward(pre)
+		b.finishInputs()
+		b.zeroUnwritten()
+	}
+	f := b.function(kind, b.insts, nil)
+	if chunk < rows {
+		f.loop = ir.Loop{Rows: rows, Chunk: chunk}
+	}
+	return f
+}
+
+// chunkRows is the number of rows of a chunk: a power of two within the limits, or all rows.
+func (l *Lowering) chunkRows(logits tensor.Type, rows int64) int64 {
+	limit, least := l.opts.LogitsBytes, l.opts.MinChunk
+	if limit <= 0 {
+		limit = logitsBytes
+	}
+	if least <= 0 {
+		least = minChunk
+	}
+	rowBytes := logits.Shape.Last().N * logits.DType.Size()
+	chunk := int64(1)
+	for chunk < rows && (chunk < least || 2*chunk*rowBytes <= limit) {
+		chunk *= 2
+	}
+	return min(chunk, rows)
+}
+
+// crossEntropy appends the loss of the logits; in training its gradient too.
+func (b *builder) crossEntropy(partials *value, train bool) {
+	logits := b.values[b.t.Graph.Outputs[0]]
+	typ := b.sizes.types[b.t.Graph.Outputs[0]]
+	ids := tensor.Type{DType: tensor.I32, Shape: typ.Shape[:2]}
+	targets := b.fixed("targets", ids, pin{region: ir.RTargets, filled: true, locked: true})
+	targets.bytes = b.rows * ids.DType.Size()
+	targets.rowBytes = ids.DType.Size()
+	scalars := b.fixed("scalars", tensor.Type{Shape: tensor.Shape{{N: 2 * plan.NumScalars}}}, pin{region: ir.RScalars, filled: true, locked: true})
+
+	c := newCall("crossentropy", []string{"logits", "targets"}, []tensor.Type{typ, ids}, nil)
+	launch := c.Def.ByName("Eval")
+	if train {
+		launch = c.Def.ByName("Loss")
+	}
+	var d *value
+	operands := map[string]*value{"logits": logits, "targets": targets, "scalars": scalars, "partials": partials}
+	if train {
+		d = b.value("d."+logits.name, typ)
+		operands[op.Grad("logits")] = d
+		b.pending[logits] = append(b.pending[logits], d)
+	}
+	in := &inst{call: c, launch: launch, span: b.t.Span, inLoop: b.inLoop, guard: -1}
+	if n := b.t.Graph.Outputs[0].Node; n != nil {
+		in.span = n.Span
+	}
+	for _, name := range launch.Reads {
+		in.reads = append(in.reads, operand{name: name, v: operands[name]})
+	}
+	for _, name := range launch.Writes {
+		in.writes = append(in.writes, operand{name: name, v: operands[name]})
+	}
+	b.insts = append(b.insts, in)
+}
+
+// closeLoop sums up, inside the loop, the gradients of values that exist for all rows, and
+// makes each sum such a value too: a chunk writes its rows of it.
+func (b *builder) closeLoop() {
+	for _, x := range b.order {
+		if x.chunk {
+			continue
+		}
+		d := b.total(x, b.t.Span)
+		if d == nil || !d.chunk {
+			continue
+		}
+		d.chunk, d.typ, d.bytes = false, x.typ, x.bytes
+	}
+}
+
+// splitHead splits the head's graph at its last linear: what follows it, and it itself, runs
+// over chunks of rows; what stands before runs over all rows at once.
+func splitHead(g *ir.Graph, diags *diag.List) (pre, tail []*ir.Node) {
+	in := map[*ir.Node]bool{}
+	after := map[*ir.Value]bool{}
+	for i, n := range slices.Backward(g.Nodes) {
+		if !hasMatrix(n) {
+			continue
+		}
+		in[n], after[n.Out] = true, true
+		for _, m := range g.Nodes[i+1:] {
+			if slices.ContainsFunc(m.Inputs, func(v *ir.Value) bool { return after[v] }) {
+				in[m], after[m.Out] = true, true
+				if !chunkable(m) {
+					diags.Errorf("MT0334", m.Span, "`%s` after the last linear mixes rows, so the logits would have to exist for all rows at once", m.Call.Def.Name).
+						Mark("only elementwise ops may stand here").
+						Also(n.Span, "the last linear").
+						Hint("move it before the last linear")
+				}
+			}
+		}
+		break
+	}
+	widen(g, in)
+	for _, n := range g.Nodes {
+		if in[n] {
+			tail = append(tail, n)
+		} else {
+			pre = append(pre, n)
+		}
+	}
+	return pre, tail
+}
+
+// widen also takes in ops that make something as wide as the logits for the chunked ops only
+// (the other term of a sum of two linears), so that it need not exist for all rows.
+func widen(g *ir.Graph, in map[*ir.Node]bool) {
+	width := g.Outputs[0].Type.Shape.Last().N
+	outside := map[*ir.Value]bool{}
+	for _, n := range slices.Backward(g.Nodes) {
+		if !in[n] && chunkable(n) && !outside[n.Out] && n.Out.Type.Shape.Last().N >= width && feeds(g, n, in) {
+			in[n] = true
+		}
+		if !in[n] {
+			for _, v := range n.Inputs {
+				outside[v] = true
+			}
+		}
+	}
+}
+
+func feeds(g *ir.Graph, n *ir.Node, in map[*ir.Node]bool) bool {
+	return slices.ContainsFunc(g.Nodes, func(m *ir.Node) bool { return in[m] && slices.Contains(m.Inputs, n.Out) })
+}
+
+func hasMatrix(n *ir.Node) bool {
+	return slices.ContainsFunc(n.Call.Weights, func(w op.Weight) bool { return w.Role == op.Matrix })
+}
+
+// chunkable tells whether a node may run over some of the rows: each row of its result
+// depends on the same row of its inputs only, and not on where the row stands.
+func chunkable(n *ir.Node) bool {
+	return n.Call.Def.RowWise && !slices.ContainsFunc(n.Call.Consts, func(c op.Const) bool {
+		return c.Kind == op.CBatch || c.Kind == op.CSeq || c.Kind == op.CPos
+	})
+}

@@ -1,0 +1,103 @@
+package lower
+
+import (
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+// microTokens is how many tokens a micro-batch of default size has at most.
+const microTokens = 8192
+
+// DefaultRows is the micro-batch when none is asked for: the largest divisor of the batch's
+// rows with at most 8192 tokens, and at least one row.
+func DefaultRows(batch, seq int64) int64 {
+	for r := min(batch, max(1, microTokens/seq)); r > 1; r-- {
+		if batch%r == 0 {
+			return r
+		}
+	}
+	return 1
+}
+
+// Microbatch gives B and T their sizes: the rows of one micro-batch and the sequence length.
+// Types of values are replaced and shape rules run again.
+func Microbatch(m *ir.Model, o Options, diags *diag.List) {
+	if m.Batch <= 0 || m.Seq <= 0 {
+		diags.Errorf("MT0332", m.Span, "`%s` has no batch and sequence length", m.Name).
+			Hint("add a `train` block with `batch` and `seq`")
+		return
+	}
+	rows := o.rows(m)
+	if rows < 1 || m.Batch%rows != 0 {
+		diags.Errorf("MT0401", trainSpan(m), "a micro-batch of %d rows does not divide the batch of %d rows", rows, m.Batch).
+			Hint("choose a divisor of %d: the default here is %d", m.Batch, DefaultRows(m.Batch, m.Seq))
+		return
+	}
+	for _, v := range m.Values {
+		v.Type = sized(v.Type, rows, m.Seq)
+	}
+	for _, u := range m.Units {
+		s := size(u.Graph, rows, m.Seq)
+		for v, t := range s.types {
+			v.Type = t
+		}
+		for _, n := range u.Graph.Nodes {
+			n.Call = s.calls[n]
+		}
+		for i, v := range u.Outputs {
+			v.Type = u.Graph.Outputs[i].Type
+		}
+	}
+}
+
+func (o Options) rows(m *ir.Model) int64 {
+	if o.Rows != 0 {
+		return o.Rows
+	}
+	return DefaultRows(m.Batch, m.Seq)
+}
+
+func (o Options) prefill(m *ir.Model) int64 {
+	if o.Prefill > 0 {
+		return min(o.Prefill, m.Seq)
+	}
+	return min(defaultPrefill, m.Seq)
+}
+
+// sizing is a graph's types and inferred calls for given sizes of B and T.
+type sizing struct {
+	op.Sizes
+	types map[*ir.Value]tensor.Type
+	calls map[*ir.Node]*op.Call
+}
+
+// size infers a graph again with other sizes; the graph does not change.
+func size(g *ir.Graph, batch, seq int64) *sizing {
+	s := &sizing{
+		Sizes: op.Sizes{Batch: batch, Seq: seq},
+		types: map[*ir.Value]tensor.Type{},
+		calls: map[*ir.Node]*op.Call{},
+	}
+	for _, v := range g.Inputs {
+		s.types[v] = sized(v.Type, batch, seq)
+	}
+	for _, n := range g.Nodes {
+		c := &op.Call{Def: n.Call.Def, Inputs: n.Call.Inputs, Attr: n.Call.Attr}
+		for _, v := range n.Inputs {
+			c.In = append(c.In, s.types[v])
+		}
+		mustInfer(c)
+		s.calls[n], s.types[n.Out] = c, c.Out
+	}
+	return s
+}
+
+// sized replaces the leading dims of an activation, which are B and T.
+func sized(t tensor.Type, batch, seq int64) tensor.Type {
+	shape := append(tensor.Shape(nil), t.Shape...)
+	shape[0] = tensor.Dim{Name: "B", N: batch}
+	shape[1] = tensor.Dim{Name: "T", N: seq}
+	return tensor.Type{DType: t.DType, Shape: shape}
+}

@@ -1,0 +1,109 @@
+package lower
+
+import (
+	"strings"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/op"
+)
+
+// slabAlign is the alignment of parameters in a slab, in elements (64 bytes of f32).
+const slabAlign = 16
+
+// binding is how a unit's weights lie in slabs.
+type binding struct {
+	slabs   []int // indices of Program.Slabs
+	layouts []ir.SlabLayout
+}
+
+// bindSlabs groups the parameters into slabs: those of one unit alone together, each tied
+// one by itself. Slabs are in forward order of their first use.
+func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*binding {
+	users := map[*ir.Param]int{}
+	for _, u := range m.Units {
+		for _, q := range u.Params {
+			users[q]++
+		}
+	}
+	names := map[string]bool{}
+	for _, u := range m.Units {
+		names[u.Path()] = true
+	}
+	tied := map[*ir.Param]int{}
+	out := map[*ir.Unit]*binding{}
+	for _, u := range m.Units {
+		b := &binding{}
+		out[u] = b
+		var own []int
+		for i, q := range u.Params {
+			if users[q] == 1 {
+				own = append(own, i)
+			}
+		}
+		if len(own) > 0 {
+			s, l := layOut(u, own)
+			s.Name = u.Path()
+			b.add(len(p.Slabs), l)
+			p.Slabs = append(p.Slabs, s)
+		}
+		for i, q := range u.Params {
+			if users[q] == 1 {
+				continue
+			}
+			s, l := layOut(u, []int{i})
+			k, ok := tied[q]
+			if !ok {
+				k = len(p.Slabs)
+				tied[q] = k
+				s.Name = slabName(q, names)
+				p.Slabs = append(p.Slabs, s)
+			}
+			b.add(k, l)
+		}
+		if len(b.slabs) > maxSlabs {
+			diags.Errorf("MT0402", u.Span, "`%s` uses %d tied weights, at most %d are possible in one unit", u.Path(), len(b.slabs)-1, maxSlabs-1)
+		}
+	}
+	return out
+}
+
+func (b *binding) add(slab int, l ir.SlabLayout) {
+	b.slabs = append(b.slabs, slab)
+	b.layouts = append(b.layouts, l)
+}
+
+// layOut places parameters of a unit in one slab: matrices first, then vectors, so that the
+// decayed part is one range.
+func layOut(u *ir.Unit, which []int) (*ir.Slab, ir.SlabLayout) {
+	s, l := &ir.Slab{}, ir.SlabLayout{}
+	for _, decay := range []bool{true, false} {
+		for _, i := range which {
+			q := u.Params[i]
+			if decays(q.Role) != decay {
+				continue
+			}
+			s.Params, s.Offs = append(s.Params, q), append(s.Offs, s.Elems)
+			l.Weights, l.Offs = append(l.Weights, i), append(l.Offs, s.Elems)
+			s.Elems += (q.Elems() + slabAlign - 1) / slabAlign * slabAlign
+		}
+		if decay {
+			s.Decay = s.Elems
+		}
+	}
+	l.Elems = s.Elems
+	return s, l
+}
+
+// slabName is the path of a tied parameter without its last part, where that is unique.
+func slabName(q *ir.Param, taken map[string]bool) string {
+	name := q.Path
+	if i := strings.LastIndexByte(name, '.'); i > 0 && !taken[name[:i]] {
+		name = name[:i]
+	}
+	taken[name] = true
+	return name
+}
+
+// decays tells whether weight decay applies: to matrices, not to norms and biases.
+func decays(r op.Role) bool { return r == op.Matrix || r == op.Embedding }
