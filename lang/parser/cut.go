@@ -179,12 +179,14 @@ func (c *cutter) recover(t *token) {
 			c.reportOpen(t)
 			c.pop(token{})
 		}
+		c.endLine()
 		c.told, c.suspect = false, nil
 	case item && depth > 1:
 		for len(c.stack) > 2 {
 			c.reportOpen(t)
 			c.pop(token{})
 		}
+		c.endLine()
 		c.told, c.suspect = false, nil
 	case item && depth == 0:
 		c.reopen(t)

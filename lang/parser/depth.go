@@ -7,6 +7,7 @@ type depthCounter struct {
 	open  []level // open brackets and braces; the first entry stands for the text outside
 	conds int     // sum over open
 	signs int     // run of prefix operators
+	chain int     // operators of the current expression without those in inner brackets
 	last  token
 }
 
@@ -14,6 +15,7 @@ type depthCounter struct {
 type level struct {
 	brace bool
 	conds int // conditions of its current expression or statement
+	ops   int // operators of its current expression
 }
 
 // add counts a token and returns the nesting at it.
@@ -24,7 +26,7 @@ func (d *depthCounter) add(t *token) int {
 	top := &d.open[len(d.open)-1]
 	if t.nl && top.brace && !t.is("}") || t.is(",") || t.is(";") {
 		d.conds -= top.conds
-		top.conds = 0
+		top.conds, top.ops = 0, 0
 	}
 	switch {
 	case t.is("(") || t.is("[") || t.is("{"):
@@ -37,12 +39,17 @@ func (d *depthCounter) add(t *token) int {
 	case t.is("if"):
 		d.conds++
 		top.conds++
+	case t.kind == kOp, t.word("and"), t.word("or"):
+		top.ops++
+		d.chain = top.ops
 	}
+	last := *t
 	if (t.text == "-" || t.text == "not") && !d.last.endsOperand() {
 		d.signs++
+		last.kind = kPrefix
 	} else {
 		d.signs = 0
 	}
-	d.last = *t
+	d.last = last
 	return len(d.open) - 1 + d.conds + d.signs
 }

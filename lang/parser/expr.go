@@ -37,11 +37,6 @@ func (p *parser) expr(g *gExpr) ast.Expr {
 		c.ops = append(c.ops, r)
 		c.terms = append(c.terms, r.Term)
 	}
-	if len(c.ops) > MaxChain {
-		p.errorf("MT0104", p.spanOf(c.ops[MaxChain].Tokens[:1]), "an expression of more than %d operators", MaxChain).
-			Hint("give parts of it a name of their own")
-		return p.primary(g.Chain.First)
-	}
 	return c.climb(0)
 }
 

@@ -141,11 +141,11 @@ type gField struct {
 }
 
 type gStmt struct {
-	If     *gIf     `parser:"@@"`
+	Assign *gAssign `parser:"@@"`
+	Call   *gCall   `parser:"| @@"`
+	If     *gIf     `parser:"| @@"`
 	Repeat *gRepeat `parser:"| @@"`
 	Return *gReturn `parser:"| @@"`
-	Assign *gAssign `parser:"| @@"`
-	Call   *gCall   `parser:"| @@"`
 }
 
 type gIf struct {
@@ -205,13 +205,13 @@ type gLink struct {
 type gTerm struct {
 	Tokens []lexer.Token
 	Prefix []string `parser:"@Prefix*"`
-	Int    string   `parser:"( @Int"`
+	Name   string   `parser:"( @Ident"`
+	Int    string   `parser:"| @Int"`
+	Call   *gCall   `parser:"| @@"`
 	Float  string   `parser:"| @Float"`
 	Str    string   `parser:"| @String"`
 	Word   string   `parser:"| @( 'true' | 'false' | 'none' )"`
-	Name   string   `parser:"| @Ident"`
-	Paren  *gParen  `parser:"| @@"`
-	Call   *gCall   `parser:"| @@ )"`
+	Paren  *gParen  `parser:"| @@ )"`
 }
 
 type gParen struct {

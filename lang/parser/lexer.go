@@ -73,9 +73,15 @@ func (s *scanner) next() bool {
 		}
 	}
 	if n := len(s.toks); n > 0 && s.toks[n-1].start >= start {
-		if t := &s.toks[n-1]; s.depth.add(t) > MaxDepth {
+		t := &s.toks[n-1]
+		if s.depth.add(t) > MaxDepth {
 			s.errorf("MT0104", t.span(s.file), "nested deeper than %d", MaxDepth).
 				Hint("give inner parts a name of their own: a variable, or a block")
+			return false
+		}
+		if s.depth.chain > MaxChain {
+			s.errorf("MT0104", t.span(s.file), "an expression of more than %d operators", MaxChain).
+				Hint("give parts of it a name of their own")
 			return false
 		}
 	}
