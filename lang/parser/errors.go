@@ -86,16 +86,14 @@ func (s *site) expected(what string, args ...any) *diag.Diagnostic {
 
 func (s *site) report() {
 	first := s.toks[0]
+	s.intoOptional(&first)
 	next := s.next()
-	// An optional part that fails on its second token is reported at its first.
-	if s.tok.is("as") && first.is("repeat") && s.open == "" && next.kind != kIdent {
-		s.step()
-		next = s.next()
-	}
 	switch {
+	case s.prev.kind == kKeyword && (s.tok.is("=") || s.tok.is("+=")):
+		s.tok = s.prev
+		s.reservedName()
 	case s.isReservedName(&next):
-		s.p.errorf("MT0110", s.span(), "`%s` is a reserved word, it cannot be a name", s.tok.text).
-			Hint("reserved are %s", suggest.List(Reserved))
+		s.reservedName()
 	case s.prev.is(":"):
 		s.p.errorf("MT0111", s.span(), "a label names a call, found %s", describe(&s.tok)).
 			Hint("`up: linear(h, F)` names the weights of a call; a value gets its name with `=`")
@@ -107,11 +105,60 @@ func (s *site) report() {
 		s.name()
 	case s.at == 0:
 		s.firstWord(&next)
+	case s.p.place == inWeights && !s.seen("=") && !first.is("if"):
+		s.weightTarget()
+	case s.tok.kind == kTarget && !s.prev.endsOperand() && s.prev.body == nil:
+		s.step()
+		s.assignment()
+	case first.text == "init" && s.at == 1 && s.p.place == inModel:
+		s.noValue()
 	case s.prev.endsOperand() || s.prev.isName() || s.prev.body != nil:
 		s.afterValue(&first)
 	default:
 		s.noValue()
 	}
+}
+
+// intoOptional moves the site into an optional part that failed on its second token: the
+// grammar then reports the first one.
+func (s *site) intoOptional(first *token) {
+	next := s.next()
+	switch {
+	case s.tok.is("as") && first.is("repeat") && s.open == "" && next.kind != kIdent,
+		s.tok.is("[") && s.p.place == inWeights && !s.seen("=") && next.kind != kIdent,
+		s.tok.kind == kLabel && s.p.place <= inModel && s.open == "(" && (s.prev.is("(") || s.prev.is(",")) && !s.inDefault():
+		s.step()
+	}
+}
+
+// seen reports whether a token stands before the site.
+func (s *site) seen(text string) bool {
+	for i := range s.toks[:s.at] {
+		if s.toks[i].is(text) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *site) reservedName() {
+	s.p.errorf("MT0110", s.span(), "`%s` is a reserved word, it cannot be a name", s.tok.text).
+		Hint("reserved are %s", suggest.List(Reserved))
+}
+
+// assignment reports `=` inside an expression.
+func (s *site) assignment() {
+	s.p.errorf("MT0101", s.span(), "`%s` cannot stand in an expression", s.tok.text).
+		Hint("an assignment is a statement of its own; `==` compares")
+}
+
+// weightTarget reports what is wrong before the `=` of an entry of a weights map.
+func (s *site) weightTarget() {
+	if s.prev.is("[") {
+		s.expected("the name of an index").Hint("`layer[i].q` stands for all indices, `{i}` in the text on the right for each of them")
+		return
+	}
+	s.expected("`=`").Hint("write `layer[i].q = \"h.{i}.q\"`")
 }
 
 func (s *site) next() token {
@@ -137,6 +184,9 @@ func (s *site) isReservedName(next *token) bool {
 		return false
 	}
 	if next.is("=") || next.is("+=") || next.is(":") || next.is("(") && s.tok.text != "if" && s.tok.text != "return" {
+		return true
+	}
+	if s.prev.is("as") {
 		return true
 	}
 	if s.at != 1 {
@@ -171,8 +221,11 @@ func (s *site) headError(first *token) bool {
 		s.expected("a name").Hint("write %s", form)
 	case params && s.open == "(" && (s.prev.is("(") || s.prev.is(",")):
 		s.expected("a parameter").Hint("a parameter is a name, or a name with a default: `D = 768`")
-	case params && s.open == "(" && s.prev.kind == kIdent && !s.inDefault():
-		s.expected("`,`, `=` or `)`")
+	case params && s.open == "(" && s.prev.isName() && !s.inDefault():
+		d := s.expected("`,`, `=` or `)`")
+		if s.tok.is(":") {
+			d.Hint("parameters have no types; a default is written `%s = 3`", s.prev.text)
+		}
 	case params && s.open == "" && (s.prev.is(")") || first.text == "model" && s.at == 2):
 		s.expected("`{`").Hint("write %s", form)
 	case first.text == "repeat" && s.prev.is("as"):
@@ -235,7 +288,10 @@ func (s *site) firstWord(next *token) {
 	}
 	if s.tok.kind == kIdent && (next.is(",") || next.is(".") || next.is("[")) {
 		s.step()
-		s.expected("`=`")
+		d := s.expected("`=`")
+		if s.tok.is(",") {
+			d.Hint("a statement assigns one variable")
+		}
 		return
 	}
 	d := s.p.errorf("MT0101", s.span(), "a statement is an assignment, a call, `if`, `repeat` or `return`, found %s", describe(&s.tok))
@@ -270,8 +326,7 @@ func (s *site) afterValue(first *token) {
 	conds, thens, elses := s.conditions()
 	switch {
 	case s.tok.is("=") || s.tok.is("+="):
-		s.p.errorf("MT0101", s.span(), "`%s` cannot stand here", s.tok.text).
-			Hint("an assignment is a statement of its own; `==` compares")
+		s.assignment()
 	case conds > thens && !(first.is("if") && conds == 1):
 		s.expected("`then`").Hint("write `if c then a else b`")
 	case thens > elses:

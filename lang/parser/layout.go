@@ -51,7 +51,7 @@ func (l *layouter) mayBreak(t *token) bool {
 	if t.is(")") || t.is("]") {
 		return true
 	}
-	if t.kind == kEOF {
+	if t.kind == kEOF || l.out[len(l.out)-1].rest {
 		return false
 	}
 	last := l.lastGood()
@@ -104,43 +104,47 @@ func (l *layouter) lastGood() *token {
 }
 
 // unclosed reports the innermost open bracket at the end of the line before the current
-// token. If the closing brackets stand on following lines that can be nothing but the rest of this
-// statement (a comma was forgotten), it skips to them and returns true.
+// token, and closes all. If the closing brackets stand on following lines that can be nothing but the
+// rest of this statement (a comma was forgotten), it skips to them and returns true.
 func (l *layouter) unclosed() bool {
-	open := l.open[len(l.open)-1]
 	last := l.out[len(l.out)-1]
-	closer := map[string]string{"(": ")", "[": "]"}[open.text]
-	t := l.in[l.i]
-	d := l.errorf("MT0102", l.span(last.end, last.end), "`%s` is not closed on this line", open.text)
-	if open.start != last.start {
-		d.Also(open.span(l.file), "opened here")
-	}
-	switch {
-	case t.is("{") || t.is("}"):
-		d.Message = "`" + open.text + "` is not closed before `" + t.text + "`"
-	case t.is(";"):
-		d.Message = "`" + open.text + "` is not closed before `;`"
-	}
-	d.Mark("expected `,` or `%s`", closer)
-	d.Hint("a line breaks only after an opening bracket, a comma or an operator, or before the closing bracket")
-	if strings.Contains("([,", last.text) || last.kind == kOp {
-		d.Mark("expected a value and `%s`", closer)
-	}
-
-	for i := len(l.open) - 1; i >= 0; i-- {
-		text := map[string]string{"(": ")", "[": "]"}[l.open[i].text]
-		l.out = append(l.out, token{kind: kBad, start: last.end, end: last.end})
-		l.out = append(l.out, token{kind: kPunct, text: text, start: last.end, end: last.end})
+	if !last.rest {
+		l.reportUnclosed(&last)
 	}
 	need := len(l.open)
+	for i := need - 1; i >= 0; i-- {
+		l.out = append(l.out,
+			token{kind: kBad, start: last.end, end: last.end},
+			token{kind: kPunct, text: closerOf[l.open[i].text], start: last.end, end: last.end})
+	}
 	l.open = l.open[:0]
-	if t.nl {
+	if l.in[l.i].nl {
 		if end := l.restOfCall(need); end >= 0 {
 			l.i = end
 			return true
 		}
 	}
 	return false
+}
+
+var closerOf = map[string]string{"(": ")", "[": "]"}
+
+func (l *layouter) reportUnclosed(last *token) {
+	open := l.open[len(l.open)-1]
+	where := "on this line"
+	if t := &l.in[l.i]; t.is("{") || t.is("}") || t.is(";") {
+		where = "before `" + t.text + "`"
+	}
+	d := l.errorf("MT0102", l.span(last.end, last.end), "`%s` is not closed %s", open.text, where)
+	if strings.Contains("([,", last.text) || last.kind == kOp {
+		d.Mark("expected a value and `%s`", closerOf[open.text])
+	} else {
+		d.Mark("expected `,` or `%s`", closerOf[open.text])
+	}
+	if open.start != last.start {
+		d.Also(open.span(l.file), "opened here")
+	}
+	d.Hint("a line breaks only after an opening bracket, a comma or an operator, or before the closing bracket")
 }
 
 // restOfCall looks for need closing brackets on the lines from the current token on, as
@@ -211,7 +215,7 @@ func (l *layouter) close(t *token) bool {
 	}
 	open := l.open[len(l.open)-1]
 	l.open = l.open[:len(l.open)-1]
-	if want := map[string]string{"(": ")", "[": "]"}[open.text]; t.text != want {
+	if want := closerOf[open.text]; t.text != want {
 		l.errorf("MT0108", t.span(l.file), "`%s` is closed by `%s`", open.text, t.text).
 			Mark("expected `%s`", want).Also(open.span(l.file), "opened here")
 		l.out = append(l.out, token{kind: kBad, start: t.start, end: t.start})

@@ -266,7 +266,7 @@ func clip(s string) string {
 func (s *scanner) str() {
 	start := s.pos
 	lineEnd := start + lineLen(s.text[start:])
-	good := true
+	good, open := true, false
 	for s.pos++; s.pos < lineEnd && s.text[s.pos] != '"'; s.pos++ {
 		if s.text[s.pos] == '\\' {
 			if s.pos+1 < lineEnd && strings.IndexByte(`"\nt`, s.text[s.pos+1]) < 0 {
@@ -284,7 +284,7 @@ func (s *scanner) str() {
 		s.pos = lineEnd
 		s.errorf("MT0105", s.span(start, start+1), "the string that starts here does not end on its line").
 			Hint("end it with `\"`")
-		good = false
+		good, open = false, true
 	} else {
 		s.pos++
 	}
@@ -296,6 +296,7 @@ func (s *scanner) str() {
 		k = kBad
 	}
 	s.emit(k, start, s.pos)
+	s.toks[len(s.toks)-1].rest = open
 }
 
 // unquote is the value of a good string token.
@@ -388,6 +389,7 @@ func (s *scanner) unknown() {
 		s.pos += lineLen(rest)
 		s.errorf("MT0103", s.span(start, start+1), "unknown character `#`").Hint("a comment starts with `//`")
 		s.emit(kBad, start, s.pos)
+		s.toks[len(s.toks)-1].rest = true
 		return
 	}
 	for s.pos < len(s.text) && bytes.HasPrefix(s.text[s.pos:], rest[:size]) {

@@ -60,6 +60,7 @@ type token struct {
 	text       string
 	start, end int
 	nl         bool   // first on its line
+	rest       bool   // kBad that took the rest of its line, closing brackets too
 	body       *group // of a body token
 }
 
