@@ -25,7 +25,7 @@ type Def struct {
 	Name    string // as written in a .mt, and the room's folder and Go package
 	Doc     string // one line for `mtc ops`
 	Formula string // what it computes, in plain text, with shape letters
-	Example string // a runnable line: a statement that may stand in a block with input x [B, T, D]
+	Example string // a runnable line: a statement that may stand in a block with input x [B, T, D]; "" when no text makes the op
 	Hidden  bool   // not callable by name from a .mt: operators and fused ops
 	Params  []Param
 

@@ -11,7 +11,6 @@ var Def = &op.Def{
 	Name:        "copy",
 	Doc:         "a copy of x in a buffer of its own",
 	Formula:     "y[b,t,d] = x[b,t,d]",
-	Example:     "x = copy(x)",
 	Hidden:      true,
 	Params:      []op.Param{{Name: "x", Kind: op.Tensor, Doc: "[B, T, D]"}},
 	Infer:       op.Elementwise,

@@ -24,7 +24,6 @@ var Def = &op.Def{
 	Name:    "crossentropy",
 	Doc:     "next-token cross-entropy of logits against targets, with its gradient",
 	Formula: "partials += {sum_r logsumexp(logits[r]) - logits[r, targets[r]], count}; dlogits = (softmax - onehot) / tokens",
-	Example: "partials = crossentropy(logits, targets)",
 	Hidden:  true,
 	Params: []op.Param{
 		{Name: "logits", Kind: op.Tensor, Doc: "[B, T, V]"},

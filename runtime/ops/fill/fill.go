@@ -16,7 +16,6 @@ var Def = &op.Def{
 	Name:    "fill",
 	Doc:     "sets every element to a constant",
 	Formula: "y[i] = value",
-	Example: "x = fill(16, 0.0)",
 	Hidden:  true,
 	Params: []op.Param{
 		{Name: "n", Kind: op.Int, Doc: "number of f32 elements"},

@@ -4,34 +4,34 @@ import "github.com/megatrain/mtc/runtime/device"
 
 // ForwardArgs are the arguments of Forward.
 type ForwardArgs struct {
-	Gate, Up, Y device.Ptr // [Rows, D]
+	Gate, UP, Y device.Ptr // [Rows, D]
 	Rows, D     int
 }
 
 var forward = device.Kernel{Name: "swiglu.forward", CPU: forwardCPU}
 
-// Forward sets Y = silu(Gate) * Up.
+// Forward sets Y = silu(Gate) * UP.
 func Forward(q device.Queue, a ForwardArgs) {
 	q.Launch(&forward, device.Args{
-		P: [device.MaxPtrs]device.Ptr{a.Gate, a.Up, a.Y},
+		P: [device.MaxPtrs]device.Ptr{a.Gate, a.UP, a.Y},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
 	})
 }
 
 // BackwardArgs are the arguments of Backward.
 type BackwardArgs struct {
-	Gate, Up, DY    device.Ptr // [Rows, D]
+	Gate, UP, DY    device.Ptr // [Rows, D]
 	AddDGate, DGate device.Ptr // [Rows, D]
-	AddDUp, DUp     device.Ptr // [Rows, D]
+	AddDUP, DUP     device.Ptr // [Rows, D]
 	Rows, D         int
 }
 
 var backward = device.Kernel{Name: "swiglu.backward", CPU: backwardCPU}
 
-// Backward sets DGate = AddDGate + DY * Up * silu'(Gate) and DUp = AddDUp + DY * silu(Gate).
+// Backward sets DGate = AddDGate + DY * UP * silu'(Gate) and DUP = AddDUP + DY * silu(Gate).
 func Backward(q device.Queue, a BackwardArgs) {
 	q.Launch(&backward, device.Args{
-		P: [device.MaxPtrs]device.Ptr{a.Gate, a.Up, a.DY, a.AddDGate, a.DGate, a.AddDUp, a.DUp},
+		P: [device.MaxPtrs]device.Ptr{a.Gate, a.UP, a.DY, a.AddDGate, a.DGate, a.AddDUP, a.DUP},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
 	})
 }

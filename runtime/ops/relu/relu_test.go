@@ -1,0 +1,37 @@
+package relu
+
+import (
+	"math"
+	"testing"
+
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/optest"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+func TestRelu(t *testing.T) {
+	in := []tensor.Type{optest.F32(10)}
+	optest.Run(t, optest.Case{
+		Def:   Def,
+		Funcs: map[string]any{"Forward": Forward, "Backward": Backward},
+		Good: []optest.Good{{
+			Name: "relu", In: in, Out: "[B, T, D = 10]", Batch: 2, Seq: 3,
+			// 60 elements: 1 operations forward, 2 backward; 2 and 3 tensors of 240 bytes.
+			Cost: map[string]op.Cost{"Forward": {FLOPs: 60, Bytes: 480}, "Backward": {FLOPs: 120, Bytes: 720}},
+			Ref:  each(func(x float64) float64 { return math.Max(x, 0) }),
+		}},
+		Bad: []optest.Bad{
+			{Name: "ids", In: []tensor.Type{optest.Ids()}, Arg: "x", Want: "i32[B, T]"},
+		},
+	})
+}
+
+func each(f func(x float64) float64) func(optest.Values) []float64 {
+	return func(v optest.Values) []float64 {
+		y := make([]float64, len(v.F["x"]))
+		for i, x := range v.F["x"] {
+			y[i] = f(x)
+		}
+		return y
+	}
+}
