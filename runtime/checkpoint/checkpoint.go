@@ -108,6 +108,9 @@ func open(path string) (*Checkpoint, error) {
 		return nil, c.damaged(manifestFile, "has format %d, this program reads %d", c.manifest.Format, format)
 	}
 	for _, f := range c.manifest.Files {
+		if !filepath.IsLocal(f.Name) || filepath.Base(f.Name) != f.Name {
+			return nil, c.damaged(manifestFile, "names %q, which is not a file of the folder", f.Name)
+		}
 		info, err := os.Stat(filepath.Join(path, f.Name))
 		switch {
 		case err != nil:

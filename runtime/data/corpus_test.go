@@ -285,14 +285,20 @@ func TestIDFollowsNamesAndSizes(t *testing.T) {
 	}
 }
 
-// FuzzShard feeds arbitrary bytes as a shard: it is refused with a data code, or every token
-// of it can be read and the layout fits the file exactly.
+// FuzzShard feeds arbitrary headers, sizes and bodies as a shard: it is refused with a data
+// code, or every token of it can be read and the layout fits the file exactly.
 func FuzzShard(f *testing.F) {
-	f.Add([]byte(shard(20240520, 1, 2, 2, 1, 2)), 0)
-	f.Add([]byte(shard(20240801, 7, 1, 4, 70000)), 0)
-	f.Add([]byte(shard(20240520, 1, 1<<31-1, 2)), 0)
-	f.Add([]byte("abc"), 2)
-	f.Fuzz(func(t *testing.T, text []byte, width int) {
+	f.Add(uint32(20240520), uint32(1), uint32(2), []byte{1, 0, 2, 0}, uint16(0), 0)
+	f.Add(uint32(20240801), uint32(7), uint32(1), []byte{0x70, 0x11, 1, 0}, uint16(0), 0)
+	f.Add(uint32(20240520), uint32(1), uint32(1<<31-1), []byte{1, 0}, uint16(0), 0)
+	f.Add(uint32(20240520), uint32(1), uint32(0), []byte{}, uint16(1000), 0)
+	f.Add(uint32(0), uint32(0), uint32(0), []byte{1, 2, 3}, uint16(0), 2)
+	f.Fuzz(func(t *testing.T, magic, version, count uint32, body []byte, cut uint16, width int) {
+		text := append([]byte(shard(magic, version, count, 2)), body...)
+		if width == 2 || width == 4 {
+			text = body
+		}
+		text = text[:max(0, len(text)-int(cut))]
 		var l layout
 		var err error
 		if width == 2 || width == 4 {

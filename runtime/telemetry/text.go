@@ -14,14 +14,14 @@ const Width = 80
 
 // Line is a step for people, at most Width columns for numbers of usual size:
 //
-//	step    120/1000  loss 2.3456  norm 0.812  lr 6.00e-04   812 ms  10,123 tok/s  3m20s
+//	step  120/1000  loss 2.3456  norm 0.81  lr 6.0e-4  812 ms  10.1k tok/s  3m20s
 //
 // The last field is the time the run still needs, absent when it is not known (left < 0).
 func (s Step) Line(steps int64, left time.Duration) string {
 	total := strconv.FormatInt(steps, 10)
 	var b strings.Builder
-	fmt.Fprintf(&b, "step %*d/%s  loss %s  norm %s  lr %.2e  %s  %s tok/s", len(total), s.Step, total,
-		fixed(s.Loss, 6), fixed(s.GradNorm, 5), s.LR, milliseconds(s.Seconds), Group(int64(math.Round(s.TokensPerSecond()))))
+	fmt.Fprintf(&b, "step %*d/%s  loss %s  norm %s  lr %s  %s  %s tok/s", len(total), s.Step, total,
+		fixed(s.Loss, 6), fixed(s.GradNorm, 4), exponent(s.LR), milliseconds(s.Seconds), thousands(s.TokensPerSecond()))
 	if s.Skipped {
 		b.WriteString("  skipped")
 	} else if left >= 0 {
@@ -48,9 +48,36 @@ func fixed(v float64, width int) string {
 		}
 	}
 	if s := strconv.FormatFloat(v, 'f', 0, 64); len(s) <= width {
-		return s
+		return fmt.Sprintf("%*s", width, s)
 	}
 	return strconv.FormatFloat(v, 'e', 1, 64)
+}
+
+// exponent is "6.0e-4": two digits and an exponent without padding.
+func exponent(v float64) string {
+	s := strconv.FormatFloat(v, 'e', 1, 64)
+	mantissa, exp, ok := strings.Cut(s, "e")
+	n, err := strconv.Atoi(exp)
+	if !ok || err != nil {
+		return s // not finite
+	}
+	return fmt.Sprintf("%se%d", mantissa, n)
+}
+
+// thousands is a rate in three digits: "812", "10.1k", "164k", "1.25M".
+func thousands(v float64) string {
+	for _, unit := range []string{"", "k", "M", "G"} {
+		switch {
+		case v < 9.995 && unit != "":
+			return fmt.Sprintf("%.2f%s", v, unit)
+		case v < 99.95 && unit != "":
+			return fmt.Sprintf("%.1f%s", v, unit)
+		case v < 999.5:
+			return fmt.Sprintf("%.0f%s", v, unit)
+		}
+		v /= 1e3
+	}
+	return fmt.Sprintf("%.0fT", v)
 }
 
 func milliseconds(s float64) string {

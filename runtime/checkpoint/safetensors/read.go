@@ -62,7 +62,7 @@ func Read(path string, r io.ReaderAt, size int64) (*File, error) {
 		return nil, malformed(path, "its header claims %d bytes, at most %d are read", n, MaxHeader).At(0)
 	}
 	text := make([]byte, n)
-	if _, err := r.ReadAt(text, 8); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(r, 8, size-8), text); err != nil {
 		return nil, unreadable(path, err)
 	}
 	ts, meta, err := parseHeader(text)

@@ -1,0 +1,38 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestRendering(t *testing.T) {
+	cause := errors.New("permission denied")
+	for _, c := range []struct {
+		err        error
+		line, text string
+		exit       int
+	}{
+		{New("MT0602", "a.bin", "cannot be read").At(12).Wrap(cause).Help("try %s", "this"),
+			"MT0602: a.bin: byte 12: cannot be read: permission denied",
+			"error[MT0602]: cannot be read: permission denied\n  --> a.bin: byte 12\n  help: try this\n", 1},
+		{New("MT0623", "", "the disk is full").OnMachine(),
+			"MT0623: the disk is full", "error[MT0623]: the disk is full\n", 3},
+		{fmt.Errorf("while saving: %w", New("MT0601", "d", "no files")),
+			"while saving: MT0601: d: no files", "error[MT0601]: no files\n  --> d\n", 1},
+	} {
+		if c.err.Error() != c.line || Text(c.err) != c.text {
+			t.Errorf("got\n%s\n%swanted\n%s\n%s", c.err, Text(c.err), c.line, c.text)
+		}
+		var f *Error
+		if !errors.As(c.err, &f) || f.ExitCode() != c.exit {
+			t.Errorf("%v: exit code", c.err)
+		}
+	}
+	if !errors.Is(New("MT0602", "", "x").Wrap(cause), cause) {
+		t.Error("the cause is lost")
+	}
+	if got := Text(cause); got != "error: permission denied\n" {
+		t.Errorf("got %q", got)
+	}
+}
