@@ -1,0 +1,499 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// contents follows what every buffer holds through a walk in submission order. Since all
+// conflicting accesses are ordered (verify.go), any run of the lanes leaves the same.
+type contents struct {
+	v      *verifier
+	p      *plan.Plan
+	step   int
+	list   plan.List
+	holder []int32    // by segment: the buffer copy that wrote it last, -1
+	hold   [2][]thing // by copy, buffer: what it holds
+	done   [plan.NumFuncs][]int32
+	// By slab or micro-batch: the step for which it was done last.
+	normed, offloaded, updates []int32
+	groups                     []int32 // by slab: groups that have left in this step
+	norms                      []int32 // by slab: the step of the norm in Plan.Norms
+	partials, hostPartials     []int32 // by micro-batch: the step of the loss
+}
+
+// what is the kind of a thing.
+type what uint8
+
+const (
+	nothing what = iota
+	weights
+	gradient
+	value
+	valueGrad
+	savedActs
+	tokens
+	targets
+	scalars
+	other
+)
+
+func (w what) String() string {
+	return [...]string{"nothing", "weights", "gradient", "value", "gradient of value", "saved activations", "tokens", "targets", "scalars", "data"}[w]
+}
+
+// thing is what a buffer holds. Which fields count depends on the kind.
+type thing struct {
+	what  what
+	fn    plan.Func // saved activations: who saved them
+	of    int32     // slab, value or unit
+	micro int32
+	step  int32 // the step it belongs to; weights: updates done
+	group int32 // gradient: its group
+	sums  int32 // gradient: groups added up; scalars: how far completed
+	count int32 // gradients: contributions
+}
+
+// How far a scalars block is completed.
+const (
+	fed = 1 + iota
+	lossKnown
+	complete
+)
+
+func (x thing) String() string {
+	switch x.what {
+	case weights:
+		return fmt.Sprintf("weights of slab %d after %d updates", x.of, x.step)
+	case gradient:
+		return fmt.Sprintf("the gradient of slab %d of step %d, group %d, with %d contributions of %d groups", x.of, x.step, x.group, x.count, x.sums)
+	case value, valueGrad, savedActs:
+		return fmt.Sprintf("%s %d, micro-batch %d of step %d (%d contributions)", x.what, x.of, x.micro, x.step, x.count)
+	case tokens, targets:
+		return fmt.Sprintf("%s of micro-batch %d of step %d", x.what, x.micro, x.step)
+	case scalars:
+		return fmt.Sprintf("scalars of step %d, completed to %d", x.step, x.sums)
+	}
+	return x.what.String()
+}
+
+func filled(n int) []int32 {
+	s := make([]int32, n)
+	for i := range s {
+		s[i] = -1
+	}
+	return s
+}
+
+// newContents returns the state before a walk: state at home, nothing else but what start-up wrote.
+func newContents(v *verifier) *contents {
+	p := v.p
+	c := &contents{v: v, p: p, holder: filled(v.seg.n)}
+	for k := range c.hold {
+		c.hold[k] = make([]thing, len(p.Buffers))
+	}
+	for f := range c.done {
+		c.done[f] = filled(len(p.Units) * int(p.Micros))
+	}
+	n := len(p.Slabs)
+	c.normed, c.offloaded, c.updates, c.norms = filled(n), filled(n), filled(n), filled(n)
+	c.groups = make([]int32, n)
+	c.partials, c.hostPartials = filled(int(p.Micros)), filled(int(p.Micros))
+	for i, s := range p.Slabs {
+		c.fill(s.Weight, 0, thing{what: weights, of: int32(i)})
+		c.fill(s.M, 0, thing{what: other})
+		c.fill(s.V, 0, thing{what: other})
+	}
+	for _, t := range p.Tables {
+		c.fill(t.Buf, 0, thing{what: other})
+	}
+	c.fill(p.Positions, 0, thing{what: other})
+	return c
+}
+
+// fill puts a thing into a buffer copy.
+func (c *contents) fill(id plan.BufID, cp int, x thing) {
+	if !c.p.Buffers[id].Parity {
+		cp = 0
+	}
+	who := int32(id)<<1 | int32(cp)
+	for s := c.v.seg.lo[cp][id]; s < c.v.seg.hi[cp][id]; s++ {
+		c.holder[s] = who
+	}
+	c.hold[cp][id] = x
+}
+
+// read returns what a buffer copy holds, unless another buffer has overwritten some of it.
+func (c *contents) read(id plan.BufID, cp int) (thing, error) {
+	if !c.p.Buffers[id].Parity {
+		cp = 0
+	}
+	who := int32(id)<<1 | int32(cp)
+	for s := c.v.seg.lo[cp][id]; s < c.v.seg.hi[cp][id]; s++ {
+		switch h := c.holder[s]; {
+		case h < 0:
+			return thing{}, fmt.Errorf("it reads %s, which nothing has written", c.p.Buffers[id].Name)
+		case h != who:
+			return thing{}, fmt.Errorf("it reads %s, which %s has overwritten", c.p.Buffers[id].Name, c.p.Buffers[h>>1].Name)
+		}
+	}
+	return c.hold[cp][id], nil
+}
+
+// enter begins a list: the host writes the step's blocks.
+func (c *contents) enter(step int, l plan.List) {
+	c.step, c.list = step, l
+	p, cp, s := c.p, step&1, int32(step)
+	for i := range c.groups {
+		c.groups[i] = 0
+	}
+	switch l {
+	case plan.First, plan.Steady, plan.Eval:
+		c.fill(p.HostTokens, cp, thing{what: tokens, step: s})
+		c.fill(p.HostTargets, cp, thing{what: targets, step: s})
+		c.fill(p.HostScalars, cp, thing{what: scalars, step: s, sums: fed})
+	case plan.Prefill, plan.Decode:
+		c.fill(p.HostGenTokens, 0, thing{what: tokens, step: s})
+		c.fill(p.HostGenPositions, 0, thing{what: other, step: s})
+		for i := p.Lists[l].Start; i < p.Lists[l].End; i++ {
+			if b := p.Tasks[i].Bind.State; b != plan.NoBuf {
+				c.fill(b, 0, thing{what: other})
+			}
+		}
+	}
+}
+
+// groupOf returns the group of a micro-batch and the group's size.
+func (c *contents) groupOf(m int) (group, size int32) {
+	n, rest := int(c.p.Micros/c.p.Groups), int(c.p.Micros%c.p.Groups)
+	if big := rest * (n + 1); m < big {
+		return int32(m / (n + 1)), int32(n + 1)
+	} else {
+		return int32(rest + (m-big)/n), int32(n)
+	}
+}
+
+// task checks what a task reads and sets what it leaves.
+func (c *contents) task(t *plan.Task) error {
+	cp := copyOf(t, c.step)
+	for _, id := range t.Reads {
+		if _, err := c.read(id, cp); err != nil {
+			return err
+		}
+	}
+	switch t.Kind {
+	case plan.Feed:
+		return c.feed(t, cp)
+	case plan.Prefetch:
+		return c.prefetch(t, cp)
+	case plan.Compute:
+		return c.compute(t, cp)
+	case plan.Norm:
+		return c.norm(t, cp)
+	case plan.Offload:
+		return c.offload(t, cp)
+	case plan.Accumulate:
+		return c.accumulate(t, cp)
+	case plan.Reduce:
+		return c.reduce(t, cp)
+	case plan.Report:
+		return c.report(t, cp)
+	case plan.Update:
+		return c.update(t, cp)
+	}
+	return fmt.Errorf("tasks of kind %s are not part of any list yet", t.Kind)
+}
+
+// get reads a buffer and demands a kind.
+func (c *contents) get(id plan.BufID, cp int, w what) (thing, error) {
+	x, err := c.read(id, cp)
+	if err == nil && x.what != w {
+		err = fmt.Errorf("%s holds %s where %s belong", c.p.Buffers[id].Name, x, w)
+	}
+	return x, err
+}
+
+func (c *contents) feed(t *plan.Task, cp int) error {
+	p := c.p
+	x, err := c.read(t.Src, cp)
+	if err != nil {
+		return err
+	}
+	switch t.Src {
+	case p.HostTokens, p.HostTargets:
+		n := p.Buffers[t.Dst].Bytes
+		first := p.Tokens
+		if t.Src == p.HostTargets {
+			first = p.Targets
+		}
+		if t.Dst != first+plan.BufID(t.Micro) || t.SrcOff != int64(t.Micro)*n || t.DstOff != 0 || t.Bytes != n {
+			return fmt.Errorf("it does not feed the part of its micro-batch")
+		}
+		x.micro = int32(t.Micro)
+	case p.HostScalars:
+		if t.Dst != p.Scalars && t.Dst != p.Results {
+			return fmt.Errorf("scalars do not go to %s", p.Buffers[t.Dst].Name)
+		}
+	case p.HostGenTokens, p.HostGenPositions:
+		if t.Dst != p.GenTokens && t.Dst != p.GenPositions {
+			return fmt.Errorf("generation does not read %s", p.Buffers[t.Dst].Name)
+		}
+	}
+	c.fill(t.Dst, cp, x)
+	return nil
+}
+
+func (c *contents) prefetch(t *plan.Task, cp int) error {
+	x, err := c.get(t.Src, cp, weights)
+	if err != nil {
+		return err
+	}
+	if t.Src != c.p.Slabs[t.Slab].Weight || int(x.of) != t.Slab {
+		return fmt.Errorf("%s is not the home of slab %s", c.p.Buffers[t.Src].Name, c.p.Slabs[t.Slab].Name)
+	}
+	if x.step != c.version() {
+		return fmt.Errorf("it fetches %s, and the step computes with %d", x, c.version())
+	}
+	c.fill(t.Dst, cp, x)
+	return nil
+}
+
+// version is how many updates the weights of this list have seen.
+func (c *contents) version() int32 {
+	if c.list == plan.First || c.list == plan.Steady {
+		return int32(c.step)
+	}
+	return 0
+}
+
+func (c *contents) norm(t *plan.Task, cp int) error {
+	step := int32(c.step - t.Back)
+	if c.normed[t.Slab] == step {
+		return fmt.Errorf("the slab's norm of this step is made twice")
+	}
+	c.normed[t.Slab] = step
+	if err := c.whole(t.Bind.Grads[0], cp, t.Slab, step); err != nil {
+		return err
+	}
+	c.norms[t.Slab] = step
+	c.fill(t.Bind.Norms, cp, thing{what: other})
+	if t.Bind.Norms != c.p.Norms {
+		return fmt.Errorf("norms do not go to %s", c.p.Buffers[t.Bind.Norms].Name)
+	}
+	if c.p.Clip {
+		return nil
+	}
+	return c.scalarsAt(t.Bind.Scalars, cp, step, lossKnown)
+}
+
+// whole shows that a buffer holds the gradient of a whole step.
+func (c *contents) whole(id plan.BufID, cp, slab int, step int32) error {
+	x, err := c.get(id, cp, gradient)
+	if err != nil {
+		return err
+	}
+	if int(x.of) != slab || x.step != step || x.count != c.v.needs[slab]*int32(c.p.Micros) {
+		return fmt.Errorf("%s holds %s; wanted slab %d, step %d and %d contributions",
+			c.p.Buffers[id].Name, x, slab, step, c.v.needs[slab]*int32(c.p.Micros))
+	}
+	return nil
+}
+
+// scalarsAt shows that a block is the step's and complete as far as needed.
+func (c *contents) scalarsAt(id plan.BufID, cp int, step, level int32) error {
+	if id == plan.NoBuf {
+		return fmt.Errorf("no scalars are bound")
+	}
+	x, err := c.get(id, cp, scalars)
+	if err == nil && (x.step != step || x.sums < level) {
+		err = fmt.Errorf("%s holds %s; wanted step %d, completed to %d", c.p.Buffers[id].Name, x, step, level)
+	}
+	return err
+}
+
+func (c *contents) offload(t *plan.Task, cp int) error {
+	x, err := c.get(t.Src, cp, gradient)
+	if err != nil {
+		return err
+	}
+	_, size := c.groupOf(0)
+	if x.group >= int32(c.p.Micros%c.p.Groups) && c.p.Micros%c.p.Groups != 0 {
+		size--
+	}
+	if int(x.of) != t.Slab || x.step != int32(c.step) || x.count != size*c.v.needs[t.Slab] {
+		return fmt.Errorf("it sends %s; wanted slab %d, step %d and %d contributions", x, t.Slab, c.step, size*c.v.needs[t.Slab])
+	}
+	if x.group != c.groups[t.Slab] {
+		return fmt.Errorf("it sends group %d of the gradient where group %d is next", x.group, c.groups[t.Slab])
+	}
+	c.groups[t.Slab]++
+	c.fill(t.Dst, cp, x)
+	return nil
+}
+
+func (c *contents) accumulate(t *plan.Task, cp int) error {
+	x, err := c.get(t.Src, cp, gradient)
+	if err != nil {
+		return err
+	}
+	y, err := c.get(t.Dst, cp, gradient)
+	if err != nil {
+		return err
+	}
+	if t.Dst != c.p.Slabs[t.Slab].Grad || int(x.of) != t.Slab || x.of != y.of || x.step != int32(c.step) ||
+		x.step != y.step || x.group != y.sums || len(t.Bind.Add) != 1 || !t.Bind.Add[0] {
+		return fmt.Errorf("it adds %s to %s", x, y)
+	}
+	y.sums++
+	y.count += x.count
+	c.fill(t.Dst, cp, y)
+	return nil
+}
+
+func (c *contents) reduce(t *plan.Task, cp int) error {
+	step := int32(c.step - t.Back)
+	x, err := c.get(t.Bind.Scalars, cp, scalars)
+	if err != nil {
+		return err
+	}
+	if x.step != step {
+		return fmt.Errorf("it completes %s in step %d", x, step)
+	}
+	made := c.partials
+	if t.Bind.Partials == c.p.HostPartials {
+		made = c.hostPartials
+	}
+	for m, s := range made {
+		if s != step {
+			return fmt.Errorf("the loss of micro-batch %d is missing", m)
+		}
+	}
+	x.sums = max(x.sums, lossKnown)
+	if t.Bind.Norms != plan.NoBuf {
+		for s, n := range c.norms {
+			if n != step {
+				return fmt.Errorf("the norm of slab %s is missing", c.p.Slabs[s].Name)
+			}
+		}
+		if x.sums == complete {
+			return fmt.Errorf("the step's scalars are completed twice")
+		}
+		x.sums = complete
+	}
+	c.fill(t.Bind.Scalars, cp, x)
+	return nil
+}
+
+func (c *contents) report(t *plan.Task, cp int) error {
+	x, err := c.read(t.Src, cp)
+	if err != nil {
+		return err
+	}
+	switch t.Src {
+	case c.p.Partials:
+		copy(c.hostPartials, c.partials)
+	case c.p.Scalars:
+		if t.Dst != c.p.Results {
+			return fmt.Errorf("scalars are not reported to %s", c.p.Buffers[t.Dst].Name)
+		}
+	}
+	c.fill(t.Dst, cp, x)
+	return nil
+}
+
+func (c *contents) update(t *plan.Task, cp int) error {
+	step, slab := int32(c.step-t.Back), &c.p.Slabs[t.Slab]
+	if c.updates[t.Slab] == step {
+		return fmt.Errorf("the slab is updated twice in step %d", step)
+	}
+	if c.updates[t.Slab] != step-1 {
+		return fmt.Errorf("the slab's update of step %d is missing", c.updates[t.Slab]+1)
+	}
+	c.updates[t.Slab] = step
+	if t.Bind.Weights[0] != slab.Weight || t.Bind.Moments != [2]plan.BufID{slab.M, slab.V} {
+		return fmt.Errorf("it does not update the slab's state at home")
+	}
+	x, err := c.get(slab.Weight, cp, weights)
+	if err != nil {
+		return err
+	}
+	if x.step != step {
+		return fmt.Errorf("it updates %s in step %d", x, step)
+	}
+	if err := c.whole(t.Bind.Grads[0], cp, t.Slab, step); err != nil {
+		return err
+	}
+	level := int32(complete)
+	if !c.p.Clip {
+		level = lossKnown
+		if c.norms[t.Slab] != step {
+			return fmt.Errorf("the slab's norm, which may tell it to skip, is missing")
+		}
+	}
+	if err := c.scalarsAt(t.Bind.Scalars, cp, step, level); err != nil {
+		return err
+	}
+	x.step++
+	c.fill(slab.Weight, cp, x)
+	return nil
+}
+
+// leave shows at the end of a list that it did everything once.
+func (c *contents) leave() error {
+	p := c.p
+	train := c.list == plan.First || c.list == plan.Steady
+	if train || c.list == plan.Eval {
+		level := int32(complete)
+		if !train {
+			level = lossKnown
+		}
+		if err := c.scalarsAt(p.Results, c.step&1, int32(c.step), level); err != nil {
+			return err
+		}
+	}
+	for u, unit := range p.Units {
+		f := c.v.units[u]
+		if train && len(unit.Slabs) > 0 && !f.loss && !f.backward {
+			return fmt.Errorf("unit %s has weights and no backward", unit.Name)
+		}
+		for _, want := range []struct {
+			fn plan.Func
+			on bool
+		}{
+			{plan.Forward, !f.loss && (train || c.list == plan.Eval)},
+			{plan.Backward, f.backward && train},
+			{plan.Recompute, f.recompute && train},
+			{plan.Loss, f.loss && train},
+			{plan.EvalLoss, f.loss && c.list == plan.Eval},
+		} {
+			for m := range int(p.Micros) {
+				if want.on && c.done[want.fn][u*int(p.Micros)+m] != int32(c.step) {
+					return fmt.Errorf("%s of unit %s, micro-batch %d is missing", want.fn, unit.Name, m)
+				}
+			}
+		}
+	}
+	if !train {
+		return nil
+	}
+	for s := range p.Slabs {
+		if c.normed[s] != int32(c.step) {
+			return fmt.Errorf("the norm of slab %s is missing", p.Slabs[s].Name)
+		}
+		if p.Placement == Stream && c.groups[s] != int32(p.Groups) {
+			return fmt.Errorf("the gradient of slab %s leaves %d times, not %d", p.Slabs[s].Name, c.groups[s], p.Groups)
+		}
+	}
+	return nil
+}
+
+// finish shows that every slab has seen every step's update.
+func (c *contents) finish(steps int) error {
+	for s := range c.p.Slabs {
+		if c.updates[s] != int32(steps-1) {
+			return fmt.Errorf("slab %s: after %d steps and a drain %d updates are done", c.p.Slabs[s].Name, steps, c.updates[s]+1)
+		}
+	}
+	return nil
+}

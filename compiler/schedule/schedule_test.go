@@ -1,0 +1,99 @@
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// cases are the toys and options that differ in how their lists are built.
+func cases() map[string]struct {
+	toy toy
+	o   Options
+} {
+	type c = struct {
+		toy toy
+		o   Options
+	}
+	return map[string]c{
+		"resident":                 {toy{layers: 3, micros: 2}, Options{}},
+		"resident tied":            {toy{layers: 2, micros: 2, tied: true, position: true}, Options{}},
+		"resident no clip":         {toy{layers: 3, micros: 2, noClip: true}, Options{}},
+		"resident groups":          {toy{layers: 2, micros: 3, tied: true}, Options{Groups: 3}},
+		"resident groups no clip":  {toy{layers: 2, micros: 3, noClip: true}, Options{Groups: 2}},
+		"stream":                   {toy{layers: 5, micros: 2}, Options{Placement: Stream}},
+		"stream one slot":          {toy{layers: 4, micros: 2}, Options{Placement: Stream, Slots: 1, GradSlots: 1}},
+		"stream deep":              {toy{layers: 6, micros: 1, twoKinds: true}, Options{Placement: Stream, Slots: 3, GradSlots: 3}},
+		"stream tied":              {toy{layers: 4, micros: 2, tied: true, shared: true}, Options{Placement: Stream}},
+		"stream recompute":         {toy{layers: 4, micros: 2, recompute: true}, Options{Placement: Stream}},
+		"stream glue":              {toy{layers: 4, micros: 2, glue: true}, Options{Placement: Stream}},
+		"stream skip":              {toy{layers: 4, micros: 2, skip: true}, Options{Placement: Stream}},
+		"stream groups":            {toy{layers: 5, micros: 5, tied: true}, Options{Placement: Stream, Groups: 2, HostSlots: 2}},
+		"stream no clip":           {toy{layers: 5, micros: 2, noClip: true}, Options{Placement: Stream, HostSlots: 2}},
+		"stream no clip tied":      {toy{layers: 3, micros: 2, noClip: true, tied: true}, Options{Placement: Stream, HostSlots: 1}},
+		"stream no clip groups":    {toy{layers: 4, micros: 4, noClip: true, tied: true}, Options{Placement: Stream, Groups: 4}},
+		"stream more slots":        {toy{layers: 2, micros: 2}, Options{Placement: Stream, Slots: 8, GradSlots: 8}},
+		"no layers":                {toy{micros: 1}, Options{Placement: Stream}},
+		"one layer no clip stream": {toy{layers: 1, micros: 1, noClip: true}, Options{Placement: Stream}},
+	}
+}
+
+func mustBuild(t *testing.T, y toy, o Options) *plan.Plan {
+	t.Helper()
+	p, err := Build(y.program(), o)
+	if err != nil {
+		t.Fatalf("build %v %+v: %v", y, o, err)
+	}
+	return p
+}
+
+func TestEveryCaseVerifies(t *testing.T) {
+	for name, c := range cases() {
+		t.Run(name, func(t *testing.T) {
+			p := mustBuild(t, c.toy, c.o)
+			if err := Verify(p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRandomProgramsVerify(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	coin := func() bool { return r.IntN(2) == 0 }
+	for i := range 400 {
+		y := toy{
+			layers: r.IntN(8), micros: 1 + r.IntN(6), tied: coin(), shared: coin(), twoKinds: coin(), glue: coin(),
+			skip: coin(), recompute: coin(), position: coin(), noClip: coin(), saved: int64(r.IntN(5000)), width: 1 + r.Int64N(40),
+		}
+		o := Options{
+			Placement: []string{Resident, Stream}[r.IntN(2)], Slots: 1 + r.Int64N(4), GradSlots: 1 + r.Int64N(4),
+			HostSlots: 1 + r.Int64N(4), Groups: 1 + r.Int64N(int64(y.micros)),
+		}
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			p := mustBuild(t, y, o)
+			if err := Verify(p); err != nil {
+				t.Errorf("%v %+v: %v", y, o, err)
+			}
+		})
+	}
+}
+
+func TestLargeScheduleIsFast(t *testing.T) {
+	y := toy{layers: 80, micros: 128, width: 64}
+	start := time.Now()
+	p := mustBuild(t, y, Options{Placement: Stream})
+	built := time.Since(start)
+	start = time.Now()
+	if err := Verify(p); err != nil {
+		t.Fatal(err)
+	}
+	verified := time.Since(start)
+	t.Logf("%d tasks: built in %v, verified in %v", len(p.Tasks), built, verified)
+	if verified > 2*time.Second {
+		t.Errorf("verifying took %v", verified)
+	}
+}
