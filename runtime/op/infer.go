@@ -15,7 +15,7 @@ func (c *Call) Activation(name string) (tensor.Type, error) {
 	}
 	if t.DType == tensor.I32 {
 		return t, &ArgError{Arg: name, Want: "a tensor of numbers, [B, T, last]", Got: t.String(),
-			Hint: "look the ids up first: `embed(" + name + ", V, D)`"}
+			Hint: "ids are looked up first: `embed(tokens, V, D)`"}
 	}
 	if len(t.Shape) != 3 {
 		return t, &ArgError{Arg: name, Want: "a tensor [B, T, last]", Got: t.String()}

@@ -16,13 +16,14 @@ type Machine struct {
 	dev    device.Device
 	Queue  device.Queue
 	base   device.Ptr
+	size   int64
 	used   int64
 	guards []int64 // offsets
 	failed bool    // Err returned a failure, so Close may too
 }
 
 const (
-	machineBytes = 64 << 20
+	machineBytes = 16 << 20
 	guardBytes   = 64
 	garbage      = 0xff // bytes of a NaN, in float32 and float64
 )
@@ -30,12 +31,17 @@ const (
 // NewMachine makes a CPU device with a number of threads; it is closed when the test ends.
 func NewMachine(t testing.TB, threads int) *Machine {
 	t.Helper()
+	return newMachine(t, threads, machineBytes)
+}
+
+func newMachine(t testing.TB, threads int, bytes int64) *Machine {
+	t.Helper()
 	d := cpu.NewWith(cpu.Options{Threads: threads})
-	base, err := d.Alloc(device.DeviceMemory, machineBytes)
+	base, err := d.Alloc(device.DeviceMemory, bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Machine{t: t, dev: d, Queue: d.Queue(device.Compute), base: base}
+	m := &Machine{t: t, dev: d, Queue: d.Queue(device.Compute), base: base, size: bytes}
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil && !m.failed {
 			t.Error(err)
@@ -49,8 +55,8 @@ func (m *Machine) Bytes(n int64) device.Ptr {
 	m.t.Helper()
 	at := m.used + guardBytes
 	size := (n + 63) / 64 * 64
-	if at+size+guardBytes > machineBytes {
-		m.t.Fatalf("the test needs more than %d bytes", machineBytes)
+	if at+size+guardBytes > m.size {
+		m.t.Fatalf("the test needs more than %d bytes", m.size)
 	}
 	b := m.view(m.base.At(m.used), guardBytes+size+guardBytes)
 	for i := range b {

@@ -180,7 +180,11 @@ type results map[string][]float32
 // run executes Forward and every backward launch, with nil add operands.
 func (s *setup) run(t testing.TB, threads int) results {
 	t.Helper()
-	m := NewMachine(t, threads)
+	return s.runOn(NewMachine(t, threads))
+}
+
+func (s *setup) runOn(m *Machine) results {
+	m.t.Helper()
 	ptrs := s.place(m)
 	writes := slices.Clone(s.call.Def.Forward.Writes)
 	for _, l := range s.backward() {

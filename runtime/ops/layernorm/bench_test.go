@@ -1,0 +1,13 @@
+package layernorm
+
+import (
+	"testing"
+
+	"github.com/megatrain/mtc/runtime/ops/optest"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+func BenchmarkLayernorm(b *testing.B) {
+	optest.Bench(b, optest.Case{Def: Def, Funcs: map[string]any{"Forward": Forward, "BackwardInput": BackwardInput, "BackwardWeight": BackwardWeight, "BackwardBias": BackwardBias}},
+		optest.Good{Name: "8x512x512", In: []tensor.Type{optest.F32(512)}, Batch: 8, Seq: 512})
+}
