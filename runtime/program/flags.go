@@ -1,0 +1,193 @@
+package program
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Flag describes one flag of a command, for the program's own parser and for `mtc run`, which
+// takes the same ones and passes them on.
+type Flag struct {
+	Name string
+	Arg  string // what the value is, "" for a flag without one
+	Doc  string
+	// Optional says that the value may be left out.
+	Optional bool
+	// Many says that the flag may be given several times.
+	Many bool
+}
+
+// TrainFlags are the flags of training.
+var TrainFlags = []Flag{
+	{Name: "steps", Arg: "N", Doc: "train until N steps are done"},
+	{Name: "data", Arg: "PATH", Doc: "files to train on: file, folder or pattern", Many: true},
+	{Name: "eval-data", Arg: "PATH", Doc: "files to evaluate on", Many: true},
+	{Name: "holdout", Arg: "SHARE", Doc: "evaluate on this share of the training files, held out by name"},
+	{Name: "eval-every", Arg: "N", Doc: "evaluate after every N steps; 0: only at the end"},
+	{Name: "save-every", Arg: "N", Doc: "write a checkpoint after every N steps; 0: only at the end"},
+	{Name: "out", Arg: "DIR", Doc: "folder of the run (default runs/MODEL)"},
+	{Name: "metrics", Arg: "FILE", Doc: "JSON lines of every step (default OUT/metrics.jsonl)"},
+	{Name: "seed", Arg: "S", Doc: "of the weights' start and the order of the data"},
+	{Name: "set", Arg: "K=V", Doc: "a field of the train block: train.lr=\"cosine(peak = 1e-3)\"", Many: true},
+	{Name: "resume", Arg: "WHICH", Doc: "go on from a checkpoint: latest (default), a step, or a folder", Optional: true},
+	{Name: "max-skipped", Arg: "N", Doc: "stop after N steps in a row without a finite gradient (default 10; 0: never)"},
+	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
+	{Name: "root", Arg: "DIR", Doc: "folder that the .mt's data paths are relative to (default: the working folder)"},
+}
+
+// GenerateFlags are the flags of generation.
+var GenerateFlags = []Flag{
+	{Name: "prompt", Arg: "TEXT", Doc: "text to continue; token ids for a model that does not read bytes"},
+	{Name: "tokens", Arg: "N", Doc: "tokens to make (default 200)"},
+	{Name: "temperature", Arg: "X", Doc: "0: the likeliest token; 1: as the model says (default 0.8)"},
+	{Name: "top-k", Arg: "K", Doc: "choose among the K likeliest tokens; 0: all (default 0)"},
+	{Name: "seed", Arg: "S", Doc: "same seed, same text (default 1)"},
+	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
+}
+
+// flagSet parses one command's flags into variables.
+type flagSet struct {
+	verb string
+	list []Flag
+	vars map[string]flag.Value
+	seen map[string]bool
+}
+
+func newFlagSet(verb string, list []Flag) *flagSet {
+	return &flagSet{verb: verb, list: list, vars: map[string]flag.Value{}, seen: map[string]bool{}}
+}
+
+// bind gives a flag its variable: *string, *int64, *float64 or *[]string.
+func (s *flagSet) bind(name string, to any) { s.vars[name] = variable{to} }
+
+// given says whether a flag stood on the command line.
+func (s *flagSet) given(name string) bool { return s.seen[name] }
+
+// parse reads args and returns what is not a flag. `--help` prints the flags to out and gives
+// flag.ErrHelp.
+func (s *flagSet) parse(args []string, out io.Writer) (rest []string, err error) {
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		if arg == "--" {
+			return append(rest, args...), nil
+		}
+		if len(arg) < 2 || arg[0] != '-' {
+			rest = append(rest, arg)
+			continue
+		}
+		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if name == "help" || name == "h" {
+			s.help(out)
+			return nil, flag.ErrHelp
+		}
+		f := s.find(name)
+		if f == nil {
+			return nil, usagef("`%s` has no flag `--%s`", s.verb, name).hint("%s", didYouMean("--"+name, s.names()))
+		}
+		switch {
+		case inline:
+		case f.Optional:
+			value = ""
+		case len(args) == 0:
+			return nil, usagef("`--%s` needs a value", name).hint("write `--%s %s`", name, f.Arg)
+		default:
+			value, args = args[0], args[1:]
+		}
+		if err := s.vars[name].Set(value); err != nil {
+			return nil, usagef("`--%s` cannot be `%s`", name, value).hint("%v", err)
+		}
+		s.seen[name] = true
+	}
+	return rest, nil
+}
+
+func (s *flagSet) find(name string) *Flag {
+	for i := range s.list {
+		if s.list[i].Name == name {
+			return &s.list[i]
+		}
+	}
+	return nil
+}
+
+func (s *flagSet) names() []string {
+	var out []string
+	for _, f := range s.list {
+		out = append(out, "--"+f.Name)
+	}
+	return out
+}
+
+func (s *flagSet) help(w io.Writer) {
+	for _, f := range s.list {
+		form := f.Name + " " + f.Arg
+		if f.Optional {
+			form = f.Name + "[=" + f.Arg + "]"
+		}
+		fmt.Fprintf(w, "  --%-20s %s\n", form, f.Doc)
+	}
+}
+
+// variable sets a variable from text.
+type variable struct{ to any }
+
+func (v variable) String() string { return "" }
+
+func (v variable) Set(text string) error {
+	switch to := v.to.(type) {
+	case *string:
+		*to = text
+	case *[]string:
+		*to = append(*to, text)
+	case *int64:
+		if n, err := fmt.Sscanf(text+"\n", "%d\n", to); n != 1 || err != nil {
+			return errors.New("write a whole number")
+		}
+	case *float64:
+		if n, err := fmt.Sscanf(text+"\n", "%g\n", to); n != 1 || err != nil {
+			return errors.New("write a number")
+		}
+	}
+	return nil
+}
+
+// didYouMean proposes the nearest of some words, or lists them.
+func didYouMean(word string, words []string) string {
+	best, least := "", 1+len(word)/2
+	for _, w := range words {
+		if d := distance(word, w); d < least {
+			best, least = w, d
+		}
+	}
+	if best != "" {
+		return "did you mean `" + best + "`?"
+	}
+	return "there are " + strings.Join(words, ", ")
+}
+
+// distance is the number of letters to insert, remove, change or swap with their neighbour.
+func distance(a, b string) int {
+	var older, old, now []int
+	for i := 0; i <= len(a); i++ {
+		older, old, now = old, now, make([]int, len(b)+1)
+		for j := range now {
+			switch {
+			case i == 0 || j == 0:
+				now[j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				now[j] = old[j-1]
+			default:
+				now[j] = 1 + min(old[j-1], old[j], now[j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], 1+older[j-2])
+			}
+		}
+	}
+	return now[len(b)]
+}

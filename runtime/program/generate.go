@@ -1,0 +1,166 @@
+package program
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/data"
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// request is what to generate.
+type request struct {
+	prompt      string
+	tokens      int64
+	temperature float64
+	topK        int64
+	seed        int64
+	threads     int64
+}
+
+// generate is the generate command: it continues a prompt with the weights of the newest
+// checkpoint of a run, or of a given one.
+func (p *Program) generate(args []string, out, errw io.Writer) error {
+	r := request{tokens: 200, temperature: 0.8, seed: 1}
+	fs := newFlagSet("generate", GenerateFlags)
+	for name, to := range map[string]any{"prompt": &r.prompt, "tokens": &r.tokens, "temperature": &r.temperature,
+		"top-k": &r.topK, "seed": &r.seed, "threads": &r.threads} {
+		fs.bind(name, to)
+	}
+	rest, err := fs.parse(args, out)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 1:
+		return usagef("`generate` takes one run folder, not %d", len(rest)).hint("put the prompt in quotes: `--prompt \"%s\"`", strings.Join(rest[1:], " "))
+	case r.tokens < 1:
+		return usagef("`--tokens` is out of range").hint("write at least 1")
+	case !(r.temperature >= 0):
+		return usagef("`--temperature` is out of range").hint("write 0 or more")
+	case r.topK < 0:
+		return usagef("`--top-k` is out of range").hint("write 0 or more")
+	}
+	l := p.Plan.Lists[plan.Decode]
+	if l.End == l.Start {
+		return usagef("%s was compiled without generation", p.Plan.Model)
+	}
+	dir := ""
+	if len(rest) == 1 {
+		dir = rest[0]
+	} else if self, err := os.Executable(); err == nil {
+		dir = filepath.Dir(self)
+	}
+	prompt, err := p.encode(r.prompt)
+	if err != nil {
+		return err
+	}
+	if int64(len(prompt)) >= p.Plan.Seq {
+		return usagef("the prompt is %d tokens long, and the model was compiled for seq = %d in all", len(prompt), p.Plan.Seq).
+			hint("shorten it by %d tokens, or compile with a larger seq", int64(len(prompt))-p.Plan.Seq+1)
+	}
+	c, err := checkpoint.Resolve(dir, dir)
+	if err != nil {
+		return err
+	}
+	if err := c.Match(p.Plan.Model, p.Plan.Hash); err != nil {
+		return err
+	}
+	if err := preflight(p.Plan, true); err != nil {
+		return err
+	}
+	e, err := p.open(r.threads, true)
+	if err != nil {
+		return err
+	}
+	defer e.Device().Close()
+	if err := c.LoadSlabs(p.Plan, func(id plan.BufID) []byte { return slabView(e, id) }, false); err != nil {
+		return err
+	}
+	w := bufio.NewWriter(out)
+	fmt.Fprint(w, r.prompt)
+	why, err := p.continueText(e, prompt, &r, w)
+	fmt.Fprintln(w)
+	if ferr := w.Flush(); err == nil {
+		err = ferr
+	}
+	if err != nil {
+		return failed(err, "")
+	}
+	if why != "" {
+		fmt.Fprintln(errw, why)
+	}
+	return nil
+}
+
+// bytesModel says whether tokens are bytes.
+func (p *Program) bytesModel() bool { return p.Plan.Vocab <= 256 }
+
+// encode turns a prompt into tokens. A byte model starts behind a separator, as a file of its
+// training data does; other models take token ids.
+func (p *Program) encode(prompt string) ([]int32, error) {
+	if p.bytesModel() {
+		tokens := []int32{data.Separator}
+		for i, b := range []byte(prompt) {
+			if int64(b) >= p.Plan.Vocab {
+				return nil, usagef("byte %d of the prompt is %d, outside the model's vocabulary of %d", i, b, p.Plan.Vocab)
+			}
+			tokens = append(tokens, int32(b))
+		}
+		return tokens, nil
+	}
+	var tokens []int32
+	for _, word := range strings.Fields(prompt) {
+		id, err := strconv.ParseInt(word, 10, 32)
+		if err != nil || id < 0 || id >= p.Plan.Vocab {
+			return nil, usagef("`%s` is not a token id below %d", word, p.Plan.Vocab).
+				hint("%s does not read bytes: give token ids, `--prompt \"464 2068 7586\"`", p.Plan.Model)
+		}
+		tokens = append(tokens, int32(id))
+	}
+	if len(tokens) == 0 {
+		return nil, usagef("a model that does not read bytes needs a prompt").hint("give token ids: `--prompt \"464 2068 7586\"`")
+	}
+	return tokens, nil
+}
+
+// continueText writes what follows the prompt, and returns why it ended early, if it did.
+func (p *Program) continueText(e *engine.Engine, prompt []int32, r *request, w *bufio.Writer) (why string, err error) {
+	s := newSampler(r)
+	logits, err := e.Infer(prompt, 0)
+	pos := len(prompt)
+	for n := int64(0); err == nil; n++ {
+		token := s.pick(logits)
+		if p.bytesModel() && token == data.Separator {
+			return fmt.Sprintf("(the model ended the text after %d tokens)", n), nil
+		}
+		if p.bytesModel() {
+			err = w.WriteByte(byte(token))
+		} else {
+			_, err = fmt.Fprintf(w, " %d", token)
+		}
+		if err == nil {
+			err = w.Flush()
+		}
+		if n+1 == r.tokens || err != nil {
+			return "", err
+		}
+		if int64(pos) >= p.Plan.Seq {
+			return fmt.Sprintf("(ended after %d of %d tokens: the model was compiled for seq = %d)", n+1, r.tokens, p.Plan.Seq), nil
+		}
+		logits, err = e.Infer([]int32{token}, pos)
+		pos++
+	}
+	return "", err
+}

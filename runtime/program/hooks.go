@@ -1,0 +1,37 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// progress prints and records steps and evaluations.
+func (s *session) progress() engine.Hook {
+	return engine.Hook{Name: "progress", OnStep: s.onStep, OnEval: s.onEval}
+}
+
+func (s *session) onStep(m *engine.Metrics) error {
+	s.tokens += m.Tokens
+	s.eta.Step(m.Time.Seconds())
+	l := telemetry.Step{
+		Step: m.Step, Loss: m.Loss, LR: m.LR, GradNorm: m.GradNorm,
+		Tokens: s.tokens, Count: m.Tokens, Seconds: m.Time.Seconds(), Skipped: m.Skipped,
+	}
+	fmt.Fprintln(s.outw, l.Line(s.train.Steps, s.eta.Left(s.train.Steps-m.Step)))
+	return s.metrics.Step(l)
+}
+
+func (s *session) onEval(st engine.State, r engine.EvalResult) error {
+	s.evaluated, s.evalLoss = st.Step, r.Loss
+	s.eta.Extra(r.Time.Seconds())
+	l := telemetry.Eval{Step: st.Step, Loss: r.Loss, Tokens: r.Tokens, Seconds: r.Time.Seconds()}
+	fmt.Fprintln(s.outw, l.Line(s.train.Steps))
+	return s.metrics.Eval(l)
+}
+
+// checkpoints writes them.
+func (s *session) checkpoints() engine.Hook {
+	return engine.Hook{Name: "checkpoint", OnSave: s.save}
+}

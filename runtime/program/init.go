@@ -1,0 +1,112 @@
+package program
+
+import (
+	"hash/fnv"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// initialize fills the weights of a fresh model; moments are zero already. Element i of a
+// parameter is a pure function of the seed, the parameter's path and i, so it does not depend
+// on placement, slabs, threads or what else the model has.
+func initialize(e *engine.Engine, seed int64) {
+	type piece struct {
+		dst  []float32
+		key  uint64
+		from int64
+		init plan.Init
+	}
+	const size = 1 << 16 // even: a pair of normals is never cut
+	var pieces []piece
+	for i := range e.Plan().Slabs {
+		s := &e.Plan().Slabs[i]
+		b := slabView(e, s.Weight)
+		w := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+		for _, p := range s.Params {
+			n := elems(p.Shape)
+			for from := int64(0); from < n; from += size {
+				to := min(from+size, n)
+				pieces = append(pieces, piece{w[p.Off+from : p.Off+to], paramKey(seed, p.Name), from, p.Init})
+			}
+		}
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
+				p := &pieces[i]
+				fillInit(p.dst, p.key, p.from, p.init)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func elems(shape []int64) int64 {
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// slabView is a whole buffer in memory.
+func slabView(e *engine.Engine, id plan.BufID) []byte {
+	return e.Device().View(e.Ptr(id, 0), e.Plan().Buffers[id].Bytes)
+}
+
+// paramKey derives a parameter's stream from the seed and its path.
+func paramKey(seed int64, path string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(path))
+	return mix(mix(uint64(seed)+golden) ^ h.Sum64())
+}
+
+const golden = 0x9e3779b97f4a7c15
+
+// mix is the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014); of key + n * golden it
+// gives that generator's n-th word, in any order.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// unit is word n of a stream as a number in [0, 1) with 53 bits.
+func unit(key uint64, n int64) float64 {
+	return float64(mix(key+uint64(n+1)*golden)>>11) / (1 << 53)
+}
+
+// fillInit writes elements from, from+1, ... of a parameter; from is even. Normals come in
+// pairs from two uniforms (Box and Muller, 1958).
+func fillInit(dst []float32, key uint64, from int64, in plan.Init) {
+	switch in.Kind {
+	case plan.InitZero:
+		clear(dst)
+	case plan.InitOne:
+		for i := range dst {
+			dst[i] = 1
+		}
+	case plan.InitUniform:
+		for i := range dst {
+			dst[i] = float32(in.Scale * (2*unit(key, from+int64(i)) - 1))
+		}
+	case plan.InitNormal:
+		for i := 0; i < len(dst); i += 2 {
+			n := from + int64(i)
+			r := in.Scale * math.Sqrt(-2*math.Log(1-unit(key, n)))
+			sin, cos := math.Sincos(2 * math.Pi * unit(key, n+1))
+			dst[i] = float32(r * cos)
+			if i+1 < len(dst) {
+				dst[i+1] = float32(r * sin)
+			}
+		}
+	}
+}

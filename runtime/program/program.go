@@ -1,0 +1,125 @@
+// Package program is the main of generated programs: training, generation and a summary of
+// the model, around an engine that runs the program's plan. It joins what knows nothing of
+// each other: engine, optimizer, data, checkpoints and telemetry.
+//
+//	PROGRAM [train] [flags]        train; the default
+//	PROGRAM generate [RUN] [flags] sample from a trained model
+//	PROGRAM info                   what was compiled
+//
+// Exit codes: 0 fine, 1 the input is wrong, 2 usage, 3 the machine cannot, 4 internal error,
+// 130 and 143 after SIGINT and SIGTERM.
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Program is what a generated main passes to Main.
+type Program struct {
+	Plan      *plan.Plan
+	Templates []engine.Template  // in the order of Plan.Templates
+	Tables    []engine.TableFunc // in the order of Plan.Tables
+	Source    []byte             // text of the .mt
+	Device    func() (device.Device, error)
+}
+
+// Main runs the program with the process's arguments and ends the process.
+func Main(p Program) {
+	os.Exit(p.Run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// The exit codes.
+const (
+	exitOK       = 0
+	exitInput    = 1
+	exitUsage    = 2
+	exitMachine  = 3
+	exitInternal = 4
+)
+
+// Run is Main without the process: results go to out, progress and errors to errw.
+func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Fprintf(errw, "internal error: %v\n%s", r, debug.Stack())
+			fmt.Fprintf(errw, "  help: this is a fault of mtc, not of your input; please report it with the command line and the .mt file\n")
+			code = exitInternal
+		}
+	}()
+	verb := "train"
+	if len(args) > 0 && (len(args[0]) == 0 || args[0][0] != '-') {
+		verb, args = args[0], args[1:]
+	}
+	var err error
+	switch verb {
+	case "train":
+		err = p.train(args, out, errw)
+	case "generate":
+		err = p.generate(args, out, errw)
+	case "info":
+		err = p.info(args, out)
+	default:
+		err = usagef("there is no command `%s`", verb).hint("%s", didYouMean(verb, []string{"train", "generate", "info"}))
+	}
+	return finish(err, errw)
+}
+
+// finish prints what is wrong and returns the exit code.
+func finish(err error, errw io.Writer) int {
+	var usage *usageError
+	var status exitStatus
+	var internal *internalError
+	var f *fault.Error
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &status):
+		return int(status)
+	case errors.As(err, &usage):
+		fmt.Fprintf(errw, "error: %s\n", usage.msg)
+		for _, h := range usage.help {
+			fmt.Fprintf(errw, "  help: %s\n", h)
+		}
+		return exitUsage
+	case errors.As(err, &internal):
+		fmt.Fprint(errw, internal.text())
+		return exitInternal
+	case errors.As(err, &f):
+		fmt.Fprint(errw, fault.Text(err))
+		return f.ExitCode()
+	}
+	fmt.Fprintf(errw, "error: %v\n", err)
+	return exitInput
+}
+
+// exitStatus ends the program with a code; what there was to say has been said.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// usageError is a wrong command line.
+type usageError struct {
+	msg  string
+	help []string
+}
+
+func usagef(format string, args ...any) *usageError {
+	return &usageError{msg: fmt.Sprintf(format, args...)}
+}
+
+func (e *usageError) Error() string { return e.msg }
+
+// hint adds a line of help.
+func (e *usageError) hint(format string, args ...any) *usageError {
+	e.help = append(e.help, fmt.Sprintf(format, args...))
+	return e
+}

@@ -1,0 +1,123 @@
+package program
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// A run folder has everything that going on or generating needs, also without the build:
+//
+//	program         this executable
+//	MODEL.mt        the text it was compiled from
+//	run.json        what was trained on what, for --resume
+//	metrics.jsonl   a line for every step
+//	step-N/         checkpoints
+const (
+	programFile = "program"
+	runFile     = "run.json"
+	metricsFile = "metrics.jsonl"
+)
+
+// runRecord is run.json.
+type runRecord struct {
+	Model    string     `json:"model"`
+	Hash     string     `json:"hash"`
+	Compiler string     `json:"compiler"`
+	Train    plan.Train `json:"train"` // settings in force; data paths are absolute
+}
+
+// readRun reads run.json; nil when there is none.
+func readRun(dir string) (*runRecord, error) {
+	path := filepath.Join(dir, runFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var r runRecord
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return nil, fault.New("MT0621", path, "the record of the run cannot be read").Wrap(err)
+	}
+	return &r, nil
+}
+
+// writeRunFolder puts program, source and record into the folder.
+func (p *Program) writeRunFolder(dir string, t plan.Train) error {
+	text, err := json.MarshalIndent(runRecord{p.Plan.Model, p.Plan.Hash, p.Plan.Compiler, t}, "", "  ")
+	if err != nil {
+		return err
+	}
+	err = first(
+		replace(filepath.Join(dir, runFile), 0o666, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }),
+		replace(filepath.Join(dir, filepath.Base(p.Plan.Source)), 0o666, func(w io.Writer) error { _, err := w.Write(p.Source); return err }),
+		copyProgram(filepath.Join(dir, programFile)))
+	if err != nil {
+		return fault.New("MT0623", dir, "the run folder cannot be written").Wrap(err).Help("give a folder that can be written with --out")
+	}
+	return nil
+}
+
+// copyProgram copies this executable, unless it is the copy.
+func copyProgram(to string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	src, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	a, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	if b, err := os.Stat(to); err == nil && os.SameFile(a, b) {
+		return nil
+	}
+	return replace(to, 0o777, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
+}
+
+// replace writes a file under a temporary name first, so that a failure leaves the old one.
+func replace(path string, mode os.FileMode, write func(w io.Writer) error) error {
+	f, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	if err = first(write(f), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// runDir is the folder of a run without --out: the first of runs/MODEL, runs/MODEL-2, ... that
+// holds no checkpoints; to resume, the last one that does.
+func runDir(model string, resume bool) string {
+	last := ""
+	for i := 1; ; i++ {
+		dir := filepath.Join("runs", model)
+		if i > 1 {
+			dir = fmt.Sprintf("%s-%d", dir, i)
+		}
+		if all, err := checkpoint.List(dir); err == nil && len(all) == 0 {
+			if resume && last != "" {
+				return last
+			}
+			return dir
+		}
+		last = dir
+	}
+}

@@ -1,0 +1,56 @@
+package program
+
+import (
+	"math"
+	"math/rand/v2"
+	"sort"
+)
+
+// sampler picks tokens from logits.
+type sampler struct {
+	temperature float64
+	topK        int
+	rng         *rand.Rand
+	ids         []int32
+	weights     []float64
+}
+
+func newSampler(r *request) *sampler {
+	return &sampler{temperature: r.temperature, topK: int(r.topK), rng: rand.New(rand.NewPCG(uint64(r.seed), golden))}
+}
+
+// pick draws from softmax(logits / temperature), among the topK largest logits when topK is
+// not 0; equal logits count by id. Temperature 0 takes the largest.
+func (s *sampler) pick(logits []float32) int32 {
+	best := 0
+	for i, l := range logits {
+		if l > logits[best] {
+			best = i
+		}
+	}
+	if s.temperature == 0 {
+		return int32(best)
+	}
+	s.ids = s.ids[:0]
+	for i := range logits {
+		s.ids = append(s.ids, int32(i))
+	}
+	if s.topK > 0 && s.topK < len(s.ids) {
+		sort.SliceStable(s.ids, func(i, j int) bool { return logits[s.ids[i]] > logits[s.ids[j]] })
+		s.ids = s.ids[:s.topK]
+	}
+	s.weights = s.weights[:0]
+	var sum float64
+	for _, id := range s.ids {
+		w := math.Exp((float64(logits[id]) - float64(logits[best])) / s.temperature)
+		sum += w
+		s.weights = append(s.weights, w)
+	}
+	at := s.rng.Float64() * sum
+	for i, w := range s.weights {
+		if at -= w; at < 0 {
+			return s.ids[i]
+		}
+	}
+	return int32(best)
+}

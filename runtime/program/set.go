@@ -1,0 +1,378 @@
+package program
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Setting train fields. `--set train.k=v` takes the text of a train block, as far as it
+// stands for plain values: numbers, words, strings and constructor calls of those. The
+// schedule is compiled in, so a field that shapes it cannot be set here.
+
+// Ctor is a constructor of the train block with the defaults of its arguments; NaN-free: a
+// required argument has Required set. The compiler declares the same ones; a test compares.
+type Ctor struct {
+	Name string
+	Args []CtorArg
+}
+
+// CtorArg is one argument.
+type CtorArg struct {
+	Name     string
+	Default  string // text, "" when required
+	Required bool
+}
+
+var (
+	peak   = CtorArg{Name: "peak", Required: true}
+	warmup = CtorArg{Name: "warmup", Default: "0"}
+	final  = CtorArg{Name: "final", Default: "0.0"}
+)
+
+// Ctors are the constructors that --set understands, by field.
+var Ctors = map[string][]Ctor{
+	"lr": {
+		{"constant", []CtorArg{peak, warmup}},
+		{"linear", []CtorArg{peak, warmup, final}},
+		{"cosine", []CtorArg{peak, warmup, final}},
+		{"wsd", []CtorArg{peak, warmup, final, {Name: "decay", Required: true}}},
+	},
+	"optimizer": {{"adamw", []CtorArg{{Name: "beta1", Default: "0.9"}, {Name: "beta2", Default: "0.95"},
+		{Name: "eps", Default: "1e-08"}, {Name: "decay", Default: "0.1"}}}},
+	"eval": {{"every", []CtorArg{{Name: "n", Required: true}, {Name: "data", Default: "none"}, {Name: "batches", Default: "none"}}}},
+	"save": {{"every", []CtorArg{{Name: "n", Required: true}, {Name: "keep", Default: "3"}}}},
+}
+
+// Free are the fields that --set can change without compiling again; Fixed shape the schedule.
+var (
+	Free  = []string{"data", "width", "steps", "optimizer", "lr", "clip", "eval", "save", "seed"}
+	Fixed = []string{"seq", "batch", "precision"}
+)
+
+// ChangesSchedule says whether a setting can only be made by compiling: a parameter of the
+// model, a field that shapes the schedule, or one that turns a part of it on or off.
+func ChangesSchedule(p *plan.Plan, setting string) bool {
+	key, value, _ := strings.Cut(setting, "=")
+	key, inTrain := strings.CutPrefix(strings.TrimSpace(key), "train.")
+	value = strings.TrimSpace(value)
+	if !inTrain {
+		return true
+	}
+	for _, f := range Fixed {
+		if key == f {
+			return true
+		}
+	}
+	return key == "clip" && p.Clip == (value == "none")
+}
+
+// set applies one --set to the train block t.
+func (p *Program) set(t *plan.Train, setting string) error {
+	key, text, ok := strings.Cut(setting, "=")
+	key, text = strings.TrimSpace(key), strings.TrimSpace(text)
+	if !ok || text == "" {
+		return usagef("`--set %s` has no value", setting).hint("write `--set train.lr=1e-3`")
+	}
+	if ChangesSchedule(p.Plan, setting) {
+		return usagef("`%s` changes the schedule, which is compiled into this program", key).
+			hint("`mtc run %s --set '%s'` compiles again and runs", p.Plan.Source, setting)
+	}
+	field := strings.TrimPrefix(key, "train.")
+	if !contains(Free, field) {
+		return usagef("the train block has no field `%s`", field).hint("%s", didYouMean(field, append(append([]string{}, Free...), Fixed...)))
+	}
+	v, err := parseValue(text)
+	if err == nil {
+		err = apply(t, field, v)
+	}
+	if err != nil {
+		return usagef("`--set %s`: %v", setting, err)
+	}
+	return nil
+}
+
+func contains(list []string, word string) bool {
+	for _, w := range list {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// apply sets a field of the train block.
+func apply(t *plan.Train, field string, v value) error {
+	switch field {
+	case "data":
+		return v.text(&t.Data)
+	case "width":
+		var n int64
+		err := v.integer(&n, 0)
+		t.Width = int(n)
+		return err
+	case "steps":
+		return v.integer(&t.Steps, 1)
+	case "seed":
+		return v.integer(&t.Seed, 0)
+	case "clip":
+		if v.word == "none" {
+			t.Clip = 0
+			return nil
+		}
+		return v.above(&t.Clip, 0)
+	case "lr":
+		if v.isNumber {
+			t.LR = plan.Schedule{Kind: "constant"}
+			return v.above(&t.LR.Peak, 0)
+		}
+	case "eval", "save":
+		if v.word == "none" && !v.call {
+			if field == "save" {
+				t.SaveEvery = 0
+			} else {
+				t.EvalEvery, t.EvalData, t.EvalSteps = 0, nil, 0
+			}
+			return nil
+		}
+	}
+	c, args, err := v.bind(Ctors[field])
+	if err != nil {
+		return err
+	}
+	switch field {
+	case "lr":
+		t.LR = plan.Schedule{Kind: c.Name}
+		err = first(args["peak"].above(&t.LR.Peak, 0), args["warmup"].integer(&t.LR.Warmup, 0))
+		if f, ok := args["final"]; ok {
+			err = first(err, f.least(&t.LR.Final, 0))
+		}
+		if d, ok := args["decay"]; ok {
+			err = first(err, d.integer(&t.LR.Decay, 1))
+		}
+	case "optimizer":
+		o := &t.Optimizer
+		err = first(args["beta1"].within(&o.Beta1, 0, 1), args["beta2"].within(&o.Beta2, 0, 1),
+			args["eps"].above(&o.Eps, 0), args["decay"].least(&o.Decay, 0))
+	case "eval":
+		t.EvalSteps = 0
+		err = args["n"].integer(&t.EvalEvery, 1)
+		if b := args["batches"]; b.word != "none" {
+			err = first(err, b.integer(&t.EvalSteps, 1))
+		}
+		if d := args["data"]; d.word != "none" || d.quoted {
+			err = first(err, d.text(&t.EvalData))
+		}
+	case "save":
+		err = first(args["n"].integer(&t.SaveEvery, 1), args["keep"].integer(&t.SaveKeep, 1))
+	}
+	return err
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value is a parsed value.
+type value struct {
+	source   string
+	isNumber bool
+	number   float64
+	whole    bool
+	word     string // word, string text, or name of a call
+	quoted   bool
+	call     bool
+	names    []string // of the arguments, "" where positional
+	args     []value
+}
+
+func (v value) integer(to *int64, least int64) error {
+	if !v.isNumber || !v.whole || int64(v.number) < least {
+		return fmt.Errorf("wanted a whole number of at least %d, not `%s`", least, v.source)
+	}
+	*to = int64(v.number)
+	return nil
+}
+
+func (v value) above(to *float64, low float64) error {
+	if !v.isNumber || !(v.number > low) {
+		return fmt.Errorf("wanted a number above %v, not `%s`", low, v.source)
+	}
+	*to = v.number
+	return nil
+}
+
+func (v value) least(to *float64, low float64) error {
+	if !v.isNumber || !(v.number >= low) {
+		return fmt.Errorf("wanted a number of at least %v, not `%s`", low, v.source)
+	}
+	*to = v.number
+	return nil
+}
+
+func (v value) within(to *float64, low, high float64) error {
+	if !v.isNumber || !(v.number >= low && v.number < high) {
+		return fmt.Errorf("wanted a number of at least %v and below %v, not `%s`", low, high, v.source)
+	}
+	*to = v.number
+	return nil
+}
+
+func (v value) text(to *[]string) error {
+	if !v.quoted || v.word == "" {
+		return fmt.Errorf("wanted a path in quotes, not `%s`", v.source)
+	}
+	*to = []string{v.word}
+	return nil
+}
+
+// bind matches a call, or a bare word, with one of the constructors of a field.
+func (v value) bind(ctors []Ctor) (c *Ctor, args map[string]value, err error) {
+	var names []string
+	for i := range ctors {
+		names = append(names, ctors[i].Name)
+		if ctors[i].Name == v.word && !v.quoted {
+			c = &ctors[i]
+		}
+	}
+	if c == nil {
+		return nil, nil, fmt.Errorf("wanted %s, not `%s`; %s", strings.Join(names, ", "), v.source, didYouMean(v.word, names))
+	}
+	args = map[string]value{}
+	var known []string
+	for _, a := range c.Args {
+		known = append(known, a.Name)
+	}
+	for i, x := range v.args {
+		name := v.names[i]
+		switch {
+		case name == "" && i >= len(c.Args):
+			return nil, nil, fmt.Errorf("`%s` takes %d arguments", c.Name, len(c.Args))
+		case name == "":
+			name = c.Args[i].Name
+		case !contains(known, name):
+			return nil, nil, fmt.Errorf("`%s` has no argument `%s`; %s", c.Name, name, didYouMean(name, known))
+		}
+		if _, twice := args[name]; twice {
+			return nil, nil, fmt.Errorf("`%s` is given twice", name)
+		}
+		args[name] = x
+	}
+	for _, a := range c.Args {
+		if _, given := args[a.Name]; given {
+			continue
+		}
+		if a.Required {
+			return nil, nil, fmt.Errorf("`%s` needs `%s`", c.Name, a.Name)
+		}
+		if args[a.Name], err = parseValue(a.Default); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c, args, nil
+}
+
+// parseValue parses a whole text.
+func parseValue(text string) (value, error) {
+	p := &valueParser{rest: text}
+	v, err := p.value()
+	p.space()
+	if err == nil {
+		// A unit may follow: `width = 2 bytes`.
+		if u := p.ident(); u != "" && u != "bytes" && u != "steps" && u != "tokens" {
+			err = fmt.Errorf("`%s` is not a unit", u)
+		}
+		p.space()
+	}
+	if err == nil && p.rest != "" {
+		err = fmt.Errorf("`%s` is more than a plain value; `mtc run` evaluates expressions", text)
+	}
+	return v, err
+}
+
+type valueParser struct{ rest string }
+
+func (p *valueParser) space() { p.rest = strings.TrimLeft(p.rest, " \t") }
+
+func (p *valueParser) ident() string {
+	n := 0
+	for n < len(p.rest) && (unicode.IsLetter(rune(p.rest[n])) || p.rest[n] == '_' || n > 0 && unicode.IsDigit(rune(p.rest[n]))) {
+		n++
+	}
+	s := p.rest[:n]
+	p.rest = p.rest[n:]
+	return s
+}
+
+func (p *valueParser) take(c string) bool {
+	p.space()
+	rest, ok := strings.CutPrefix(p.rest, c)
+	if ok {
+		p.rest = rest
+	}
+	return ok
+}
+
+func (p *valueParser) value() (v value, err error) {
+	p.space()
+	start := p.rest
+	defer func() { v.source = strings.TrimSpace(start[:len(start)-len(p.rest)]) }()
+	if strings.HasPrefix(p.rest, `"`) {
+		q, err := strconv.QuotedPrefix(p.rest)
+		if err != nil {
+			return v, fmt.Errorf("the string %s is not closed", p.rest)
+		}
+		v.word, err = strconv.Unquote(q)
+		v.quoted, p.rest = true, p.rest[len(q):]
+		return v, err
+	}
+	if v.word = p.ident(); v.word != "" {
+		if v.call = p.take("("); v.call {
+			err = p.arguments(&v)
+		}
+		return v, err
+	}
+	n := 0
+	for n < len(p.rest) && (strings.IndexByte("0123456789._eE", p.rest[n]) >= 0 ||
+		strings.IndexByte("+-", p.rest[n]) >= 0 && (n == 0 || strings.IndexByte("eE", p.rest[n-1]) >= 0)) {
+		n++
+	}
+	text := p.rest[:n]
+	v.number, err = strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+	if err != nil {
+		return v, fmt.Errorf("`%s` is not a value", start)
+	}
+	v.isNumber, v.whole = true, !strings.ContainsAny(text, ".eE")
+	p.rest = p.rest[n:]
+	return v, nil
+}
+
+func (p *valueParser) arguments(v *value) error {
+	for !p.take(")") {
+		p.space()
+		before, name := p.rest, p.ident()
+		if name == "" || !p.take("=") {
+			p.rest, name = before, ""
+		}
+		if name == "" && len(v.names) > 0 && v.names[len(v.names)-1] != "" {
+			return fmt.Errorf("a positional argument of `%s` follows a named one", v.word)
+		}
+		a, err := p.value()
+		if err != nil {
+			return err
+		}
+		v.names, v.args = append(v.names, name), append(v.args, a)
+		if !p.take(",") && !strings.HasPrefix(p.rest, ")") {
+			return fmt.Errorf("`%s(` is not closed", v.word)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package program
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/optim"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// settings are a training run's, from the plan, the record of the run that is resumed, and
+// the command line, later ones over earlier ones.
+type settings struct {
+	train      plan.Train
+	out        string
+	metrics    string
+	threads    int64
+	maxSkipped int64
+	resume     bool
+	from       *checkpoint.Checkpoint // to resume from
+	seedGiven  bool
+	dataGiven  bool
+}
+
+// settings parses the command line of training.
+func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
+	s := &settings{maxSkipped: 10}
+	var t plan.Train
+	var sets []string
+	var which, root string
+	fs := newFlagSet("train", TrainFlags)
+	for name, to := range map[string]any{
+		"steps": &t.Steps, "data": &t.Data, "eval-data": &t.EvalData, "holdout": &t.Holdout,
+		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
+		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
+		"threads": &s.threads, "root": &root,
+	} {
+		fs.bind(name, to)
+	}
+	rest, err := fs.parse(args, out)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil, exitStatus(exitOK)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 {
+		return nil, usagef("`%s` is not a flag", rest[0]).hint("every setting is a flag: `--data PATH`")
+	}
+	s.resume = fs.given("resume")
+	if s.out == "" {
+		s.out = runDir(p.Plan.Model, s.resume)
+	}
+	s.train = p.Plan.Train
+	s.train.Data, s.train.EvalData = under(root, s.train.Data), under(root, s.train.EvalData)
+	if s.resume {
+		if err := s.recall(which); err != nil {
+			return nil, err
+		}
+	}
+	for _, set := range sets {
+		if err := p.set(&s.train, set); err != nil {
+			return nil, err
+		}
+	}
+	s.override(fs, &t)
+	if s.metrics == "" {
+		s.metrics = filepath.Join(s.out, metricsFile)
+	}
+	return s, p.check(s)
+}
+
+// recall finds the checkpoint to resume and the settings that its run had.
+func (s *settings) recall(which string) (err error) {
+	if s.from, err = checkpoint.Resolve(s.out, which); err != nil {
+		return err
+	}
+	r, err := readRun(filepath.Dir(s.from.Path))
+	if err != nil {
+		return err
+	}
+	if r != nil {
+		s.train = r.Train
+	}
+	return nil
+}
+
+// override lays the flags that were given over the settings.
+func (s *settings) override(fs *flagSet, t *plan.Train) {
+	to := &s.train
+	if fs.given("steps") {
+		to.Steps = t.Steps
+	}
+	if fs.given("data") {
+		to.Data = t.Data
+	}
+	if fs.given("eval-data") {
+		to.EvalData, to.Holdout = t.EvalData, 0
+	}
+	if fs.given("holdout") {
+		to.Holdout, to.EvalData = t.Holdout, nil
+	}
+	if fs.given("eval-every") {
+		to.EvalEvery = t.EvalEvery
+	}
+	if fs.given("save-every") {
+		to.SaveEvery = t.SaveEvery
+	}
+	if fs.given("seed") {
+		to.Seed = t.Seed
+	}
+	s.seedGiven, s.dataGiven = fs.given("seed"), fs.given("data")
+}
+
+// check refuses settings that cannot be.
+func (p *Program) check(s *settings) error {
+	t := &s.train
+	for _, c := range []struct {
+		bad  bool
+		flag string
+		want string
+	}{
+		{t.Steps < 1, "steps", "at least 1"},
+		{t.EvalEvery < 0, "eval-every", "0 or more"},
+		{t.SaveEvery < 0, "save-every", "0 or more"},
+		{s.maxSkipped < 0, "max-skipped", "0 or more"},
+		{s.threads < 0, "threads", "at least 1"},
+		{t.Holdout < 0 || t.Holdout >= 1, "holdout", "a share from 0 to below 1"},
+		{t.Seed < 0, "seed", "0 or more"},
+	} {
+		if c.bad {
+			return usagef("`--%s` is out of range", c.flag).hint("write %s", c.want)
+		}
+	}
+	if err := optim.CheckSchedule(t.LR); err != nil {
+		return usagef("%v", err)
+	}
+	if len(t.Data) == 0 {
+		return usagef("there is no data to train on").hint("give files with `--data PATH`, or write `data = \"...\"` in the train block of %s", p.Plan.Source)
+	}
+	if (len(t.EvalData) > 0 || t.Holdout > 0) && !p.canEvaluate() {
+		return usagef("%s was compiled without evaluation", p.Plan.Model).
+			hint("`mtc run %s --set 'train.eval=every(100)'` compiles again and runs", p.Plan.Source)
+	}
+	return nil
+}
+
+func (p *Program) canEvaluate() bool {
+	l := p.Plan.Lists[plan.Eval]
+	return l.End > l.Start
+}
+
+// under puts relative paths of a .mt below its folder.
+func under(root string, paths []string) []string {
+	if root == "" {
+		return paths
+	}
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		if out[i] = p; !filepath.IsAbs(p) {
+			out[i] = filepath.Join(root, p)
+		}
+	}
+	return out
+}
+
+// absolute makes paths independent of the working folder.
+func absolute(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = p
+		if a, err := filepath.Abs(p); err == nil {
+			out[i] = a
+		}
+	}
+	return out
+}
+
+// scheduleText writes a learning-rate schedule as in a train block.
+func scheduleText(s plan.Schedule) string {
+	args := []string{fmt.Sprintf("peak = %g", s.Peak)}
+	if s.Warmup > 0 {
+		args = append(args, fmt.Sprintf("warmup = %d", s.Warmup))
+	}
+	if s.Kind != "constant" {
+		args = append(args, fmt.Sprintf("final = %g", s.Final))
+	}
+	if s.Kind == "wsd" {
+		args = append(args, fmt.Sprintf("decay = %d", s.Decay))
+	}
+	return s.Kind + "(" + strings.Join(args, ", ") + ")"
+}

@@ -1,0 +1,122 @@
+package program
+
+import (
+	"errors"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/hostmem"
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// memory is what a plan takes, by kind of memory; for generation alone with infer.
+func memory(p *plan.Plan, infer bool) (dev, host int64) {
+	for _, a := range p.Arenas {
+		n := a.Bytes
+		if infer {
+			n = a.GenBytes
+		}
+		if a.Memory == device.DeviceMemory {
+			dev += n
+		} else {
+			host += n
+		}
+	}
+	return dev, host
+}
+
+// preflight refuses a plan that this machine has no memory for, before anything is touched:
+// memory is taken as it is first used, so the system would end the process somewhere in the
+// first step instead.
+func preflight(p *plan.Plan, infer bool) error {
+	free, ok := hostmem.Available()
+	if !ok {
+		return nil
+	}
+	dev, host := memory(p, infer)
+	if p.Target == "cuda" {
+		dev = 0
+	}
+	if dev+host <= free.Bytes {
+		return nil
+	}
+	what := "training " + p.Model
+	if infer {
+		what = "generating with " + p.Model
+	}
+	return outOfMemory("%s needs %s of memory (%s device, %s host), there are %s: %s", what, telemetry.Bytes(dev+host),
+		telemetry.Bytes(dev), telemetry.Bytes(host), telemetry.Bytes(free.Bytes), free.Limit).
+		Help("compile with a smaller --micro-batch, --recompute all, or a smaller preset; `mtc inspect` shows what takes the memory")
+}
+
+// outOfMemory is a fault of the machine.
+func outOfMemory(format string, args ...any) *fault.Error {
+	return fault.New("MT0410", "", format, args...).OnMachine()
+}
+
+// open makes the device and the engine.
+func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
+	if threads > 0 {
+		runtime.GOMAXPROCS(int(threads))
+	}
+	d, err := p.Device()
+	if err != nil {
+		return nil, fault.New("MT0501", "", "the device cannot be used").Wrap(err).OnMachine()
+	}
+	e, err := engine.New(engine.Config{Plan: p.Plan, Templates: p.Templates, Tables: p.Tables, Steps: steps, Device: d, Infer: infer})
+	if err != nil {
+		d.Close()
+		var m *device.MemoryError
+		if errors.As(err, &m) {
+			return nil, outOfMemory("the plan's memory cannot be had").Wrap(err)
+		}
+		return nil, err
+	}
+	// Arenas count as live heap, and the collector lets garbage grow with that; keep it small.
+	dev, host := memory(p.Plan, infer)
+	const garbage = 64 << 20
+	debug.SetGCPercent(int(min(100, max(1, 100*garbage/max(1, dev+host)))))
+	return e, nil
+}
+
+// failed adds to an error of the engine what the user can do.
+func failed(err error, wayBack string) error {
+	var task *engine.TaskError
+	var skipped *engine.SkippedError
+	switch {
+	case errors.As(err, &task):
+		return &internalError{err, wayBack}
+	case errors.As(err, &skipped):
+		return fault.New("MT0630", "", "%v", err).
+			Help("lower the learning rate (--set train.lr=...) or set `clip`; %s", wayBack)
+	}
+	return err
+}
+
+// internalError is a kernel that failed: a fault of mtc.
+type internalError struct {
+	err     error
+	wayBack string
+}
+
+func (e *internalError) Error() string { return e.err.Error() }
+
+func (e *internalError) Unwrap() error { return e.err }
+
+// text is the error with the stack of the kernel.
+func (e *internalError) text() string {
+	s := "internal error: " + e.err.Error() + "\n"
+	var f *device.Failure
+	if errors.As(e.err, &f) {
+		s += string(f.Stack)
+	}
+	s += "  help: this is a fault of mtc, not of your input; please report it with the command line and the .mt file\n"
+	if e.wayBack != "" {
+		s += "  help: " + e.wayBack + "\n"
+	}
+	return s
+}

@@ -1,0 +1,34 @@
+package program
+
+import (
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/optim"
+)
+
+// steps are AdamW's launchers in the terms of the engine.
+var steps = engine.Steps{
+	Norm: func(q device.Queue, a *engine.NormArgs) {
+		optim.SquaredNorm(q, optim.SquaredNormArgs{Grad: a.Grad, Norm: a.Norm, Scalars: a.Scalars, Elems: a.Elems})
+	},
+	Accumulate: func(q device.Queue, a *engine.AccumulateArgs) {
+		optim.Accumulate(q, optim.AccumulateArgs{Dst: a.Sum, Src: a.Grad, Elems: a.Elems})
+	},
+	Reduce: func(q device.Queue, a *engine.ReduceArgs) {
+		r := optim.ReduceArgs{Scalars: a.Scalars, Norms: a.Norms, Partials: a.Partials}
+		if !a.Norms.Nil() {
+			r.NumNorms = a.Slabs
+		}
+		if !a.Partials.Nil() {
+			r.NumPartials = a.Micros
+		}
+		optim.Reduce(q, r)
+	},
+	Update: func(q device.Queue, a *engine.UpdateArgs) {
+		optim.AdamW(q, optim.AdamWArgs{
+			Weight: a.Weight, Grad: a.Grad, M: a.M, V: a.V, Scalars: a.Scalars,
+			Elems: a.Elems, Decay: a.Decay,
+			Beta1: a.AdamW.Beta1, Beta2: a.AdamW.Beta2, Eps: a.AdamW.Eps, WeightDecay: a.AdamW.Decay,
+		})
+	},
+}

@@ -1,0 +1,99 @@
+package program
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/megatrain/mtc/runtime/hostmem"
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// table is the settings of a run, shown before the first step.
+func (s *session) table() []telemetry.Setting {
+	p, t := s.plan, &s.train
+	rows := modelRows(p)
+	add := func(name, format string, args ...any) {
+		rows = append(rows, telemetry.Setting{Name: name, Value: fmt.Sprintf(format, args...)})
+	}
+	add("", "")
+	add("data", "%s: %s", strings.Join(t.Data, ", "), s.corpus.Summary())
+	switch {
+	case s.eval == nil:
+		add("evaluation", "none")
+	default:
+		from := strings.Join(t.EvalData, ", ")
+		if t.Holdout > 0 {
+			from = fmt.Sprintf("held-out files (%g of all)", t.Holdout)
+		}
+		when := "at the end"
+		if t.EvalEvery > 0 {
+			when = fmt.Sprintf("every %d steps", t.EvalEvery)
+		}
+		add("evaluation", "%s: %s tokens, %s", from, telemetry.Group(s.eval.Targets()), when)
+	}
+	add("steps", "%d, from %d (%.2f epochs)", t.Steps, s.engine.State().Step, s.loader.Epoch(t.Steps))
+	add("learning rate", "%s", scheduleText(t.LR))
+	o := t.Optimizer
+	add("optimizer", "adamw(beta1 = %g, beta2 = %g, eps = %g, decay = %g)", o.Beta1, o.Beta2, o.Eps, o.Decay)
+	if t.Clip > 0 {
+		add("clip", "global norm %g", t.Clip)
+	} else {
+		add("clip", "none")
+	}
+	add("seed", "%d", t.Seed)
+	add("", "")
+	add("device", "%s", s.engine.Device().Name())
+	add("memory", "%s", memoryText(p))
+	add("run folder", "%s", s.out)
+	if s.from != nil {
+		add("resumed from", "%s", s.from.Path)
+	}
+	return rows
+}
+
+// modelRows describe what was compiled.
+func modelRows(p *plan.Plan) []telemetry.Setting {
+	placement := "resident: weights, gradients and moments stay on the device"
+	if p.Placement == "stream" {
+		placement = fmt.Sprintf("stream: %d weight slots, %d gradient slots", p.Slots, p.GradSlots)
+	}
+	return []telemetry.Setting{
+		{Name: "model", Value: fmt.Sprintf("%s (%s), %s parameters", p.Model, p.Source, telemetry.Group(p.NumParams))},
+		{Name: "batch", Value: fmt.Sprintf("%d rows of %s tokens in %d micro-batches", p.Batch, telemetry.Group(p.Seq), p.Micros)},
+		{Name: "placement", Value: placement},
+	}
+}
+
+func memoryText(p *plan.Plan) string {
+	dev, host := memory(p, false)
+	s := fmt.Sprintf("%s (%s device, %s host)", telemetry.Bytes(dev+host), telemetry.Bytes(dev), telemetry.Bytes(host))
+	if free, ok := hostmem.Available(); ok {
+		s += fmt.Sprintf(" of %s free", telemetry.Bytes(free.Bytes))
+	}
+	return s
+}
+
+// report says what came of the run, which files there are and what to do next.
+func (s *session) report() {
+	st := s.engine.State()
+	fmt.Fprintf(s.outw, "\n%s: %d of %d steps in %s", s.plan.Model, st.Step, s.train.Steps, telemetry.Duration(time.Since(s.began)))
+	if s.evaluated >= 0 {
+		fmt.Fprintf(s.outw, ", evaluation loss %.4f after step %d", s.evalLoss, s.evaluated)
+	}
+	if st.Skipped > 0 {
+		fmt.Fprintf(s.outw, ", %d steps skipped", st.Skipped)
+	}
+	fmt.Fprintf(s.outw, "\n\n%s\n", s.out)
+	file := func(name, what string) { fmt.Fprintf(s.outw, "  %-16s %s\n", name, what) }
+	file(filepath.Base(s.saved)+"/", "weights.safetensors, optimizer.safetensors")
+	if dir := filepath.Dir(s.settings.metrics); filepath.Clean(dir) == filepath.Clean(s.out) {
+		file(filepath.Base(s.settings.metrics), "a line of JSON for every step")
+	}
+	file(programFile, "trains on and generates, also without mtc")
+	file(filepath.Base(s.plan.Source), "the model")
+	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", filepath.Join(s.out, programFile))
+	fmt.Fprintf(s.outw, "  %s --resume --out %s --steps %d\n", filepath.Join(s.out, programFile), s.out, max(2*s.train.Steps, st.Step+1))
+}

@@ -1,0 +1,241 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/data"
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/optim"
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// session is one training run in this process.
+type session struct {
+	prog *Program
+	plan *plan.Plan
+	*settings
+	outw io.Writer
+
+	corpus *data.Corpus // training
+	loader *data.Loader
+	eval   *data.Evaluation // nil: none
+	stop   *interrupt
+
+	engine  *engine.Engine
+	metrics *telemetry.Metrics
+	eta     telemetry.ETA
+	tokens  int64 // targets trained on so far
+	began   time.Time
+
+	evaluated int64 // step of the last evaluation, -1: none
+	evalLoss  float64
+	saved     string // path of the last checkpoint
+	savedStep int64
+}
+
+// train is the train command.
+func (p *Program) train(args []string, out, errw io.Writer) (err error) {
+	set, err := p.settings(args, out)
+	if err != nil {
+		return err
+	}
+	s := &session{prog: p, plan: p.Plan, settings: set, outw: out, began: time.Now(), evaluated: -1, savedStep: -1}
+	if err := s.openData(); err != nil {
+		return err
+	}
+	defer s.corpus.Close()
+	if err := preflight(p.Plan, false); err != nil {
+		return err
+	}
+	unlock, err := s.openFolder()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if s.engine, err = p.open(s.threads, false); err != nil {
+		return err
+	}
+	defer s.engine.Device().Close()
+	if err := s.start(); err != nil {
+		return err
+	}
+	if s.metrics, err = telemetry.OpenMetrics(s.settings.metrics, s.engine.State().Step); err != nil {
+		return err
+	}
+	defer func() { err = first(err, s.metrics.Close()) }()
+	fmt.Fprint(out, telemetry.Table(s.table()))
+
+	s.stop = watch(errw)
+	defer s.stop.end()
+	if err := s.run(); err != nil {
+		return failed(err, s.wayBack())
+	}
+	s.report()
+	if code := s.stop.code.Load(); code != 0 {
+		return exitStatus(code)
+	}
+	return nil
+}
+
+// openData opens training and evaluation data and checks that there is enough.
+func (s *session) openData() error {
+	t := &s.train
+	corpus, eval, err := data.Sources(*t, s.plan.Vocab)
+	if err != nil {
+		return err
+	}
+	s.corpus = corpus
+	if s.loader, err = data.NewLoader(corpus, s.plan.Batch, s.plan.Seq, t.Seed); err != nil {
+		return err
+	}
+	if eval != nil && s.prog.canEvaluate() {
+		s.eval, err = data.NewEvaluation(eval, s.plan.Batch, s.plan.Seq, t.EvalSteps)
+	}
+	return err
+}
+
+// openFolder takes the run folder: an empty one, or that of the run to resume.
+func (s *session) openFolder() (unlock func(), err error) {
+	if s.resume {
+		err = s.matches()
+	} else {
+		err = checkpoint.Fresh(s.out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if unlock, err = checkpoint.Lock(s.out); err != nil {
+		return nil, err
+	}
+	t := s.train
+	t.Data, t.EvalData = absolute(t.Data), absolute(t.EvalData)
+	if err := s.prog.writeRunFolder(s.out, t); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// matches refuses to resume what would not be the same run.
+func (s *session) matches() error {
+	c := s.from
+	if err := c.Match(s.plan.Model, s.plan.Hash); err != nil {
+		return err
+	}
+	if err := checkpoint.Newest(s.out, c.State.Step); err != nil {
+		return err
+	}
+	if c.State.Seed != s.train.Seed {
+		if s.seedGiven {
+			return fault.New("MT0622", c.Path, "the run has seed %d, not %d", c.State.Seed, s.train.Seed).Help("leave out --seed")
+		}
+		return fault.New("MT0622", c.Path, "the run has seed %d, the program %d", c.State.Seed, s.train.Seed).Help("add `--seed %d`", c.State.Seed)
+	}
+	if c.State.Data != s.corpus.ID() && !s.dataGiven {
+		return fault.New("MT0622", c.Path, "the training data is not what the run was trained on: files were added, removed or changed").
+			Help("restore it, or say with --data that other data is meant")
+	}
+	if c.State.Step >= s.train.Steps {
+		return fault.New("MT0620", c.Path, "the run has done %d steps of %d", c.State.Step, s.train.Steps).
+			Help("give more with `--steps N`")
+	}
+	return nil
+}
+
+// start gives the weights their first values, or those of the checkpoint.
+func (s *session) start() error {
+	if s.from == nil {
+		initialize(s.engine, s.train.Seed)
+		return nil
+	}
+	st := s.from.State
+	if err := s.from.LoadSlabs(s.plan, s.view, true); err != nil {
+		return err
+	}
+	s.engine.SetState(engine.State{Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InRow: st.InARow})
+	s.tokens = st.Tokens
+	s.saved, s.savedStep = s.from.Path, st.Step
+	return nil
+}
+
+func (s *session) view(id plan.BufID) []byte { return slabView(s.engine, id) }
+
+// run trains, and at the end evaluates and saves what has not been.
+func (s *session) run() error {
+	t := &s.train
+	tr := &engine.Training{
+		Steps: t.Steps, Batch: s.loader.Batch, Clip: t.Clip, MaxSkipped: s.maxSkipped,
+		LR:        func(step int64) float64 { return optim.LR(t.LR, step, t.Steps) },
+		SaveEvery: t.SaveEvery,
+		Stop:      s.stop.stopped,
+		Hooks:     []engine.Hook{s.progress(), s.checkpoints()},
+	}
+	if s.eval != nil {
+		tr.Eval, tr.EvalEvery = s.evaluation(), t.EvalEvery
+	}
+	err := s.engine.Train(tr)
+	if err == nil && s.eval != nil && !s.stop.stopped() && s.evaluated != s.engine.State().Step {
+		err = s.lastEvaluation()
+	}
+	if err != nil && !errors.Is(err, errInterrupted) {
+		return err
+	}
+	if s.savedStep != s.engine.State().Step {
+		return s.save(s.engine.State())
+	}
+	return nil
+}
+
+// evaluation is the evaluation data; an interrupt breaks it off.
+func (s *session) evaluation() *engine.Evaluation {
+	return &engine.Evaluation{Batches: s.eval.Batches(), Batch: func(i int64, tokens, targets []int32) error {
+		if s.stop.stopped() {
+			return errInterrupted
+		}
+		return s.eval.Batch(i, tokens, targets)
+	}}
+}
+
+func (s *session) lastEvaluation() error {
+	r, err := s.engine.Evaluate(s.evaluation())
+	if err != nil {
+		return err
+	}
+	return s.onEval(s.engine.State(), r)
+}
+
+// save writes a checkpoint of a drained engine.
+func (s *session) save(st engine.State) error {
+	keep := s.train.SaveKeep
+	if keep == 0 {
+		keep = 3
+	}
+	start := time.Now()
+	path, err := checkpoint.Save(s.out, checkpoint.State{
+		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
+		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.corpus.ID(),
+		Model: s.plan.Model, Hash: s.plan.Hash, Compiler: s.plan.Compiler,
+	}, checkpoint.FromSlabs(s.plan, s.view), keep)
+	if err != nil {
+		return err
+	}
+	s.saved, s.savedStep = path, st.Step
+	s.eta.Extra(time.Since(start).Seconds())
+	fmt.Fprintf(s.outw, "save %d/%d  %s\n", st.Step, s.train.Steps, filepath.Clean(path))
+	return nil
+}
+
+// wayBack says how to go on after a failure.
+func (s *session) wayBack() string {
+	if s.saved == "" {
+		return "no checkpoint had been written yet; --save-every N writes some"
+	}
+	return fmt.Sprintf("`--resume --out %s` goes on from %s", s.out, filepath.Base(s.saved))
+}
