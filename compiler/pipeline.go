@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/megatrain/mtc/compiler/passes/front"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
 )
@@ -16,6 +17,7 @@ type state struct {
 	opts  Options
 	diags *diag.List
 	res   *Result
+	front *front.State
 }
 
 // pass is one step of the compiler.
@@ -25,12 +27,29 @@ type pass struct {
 	Run  func(*state)
 	// Dump prints what the pass made, for --dump-after.
 	Dump func(*state) string
+	// Soft: after errors in this pass the next one still runs, so that a file's findings of
+	// several kinds come in one go.
+	Soft bool
 	// Back marks the passes that Check leaves out.
 	Back bool
 }
 
+func (p pass) soft() pass { p.Soft = true; return p }
+func (p pass) back() pass { p.Back = true; return p }
+
 // pipeline is the compiler, in order.
-var pipeline = []pass{}
+var pipeline = []pass{
+	frontPass("load", "read the file and what it uses, parse them", front.Load, front.DumpFiles),
+	frontPass("target", "choose the model, its preset and the values given", front.Target, front.DumpTarget).soft(),
+	frontPass("names", "resolve every name, check every call's arguments", front.Names, front.DumpNames).soft(),
+	frontPass("train", "check the train block", front.Train, front.DumpTrain).soft(),
+	frontPass("constants", "evaluate the model's parameters", front.Constants, front.DumpConstants),
+	frontPass("elaborate", "run forward: inline blocks, take conditions, unroll repeats", front.Elaborate, front.DumpUnits).soft(),
+	frontPass("shapes", "apply each op's shape rule", front.Shapes, front.DumpUnits).soft(),
+	frontPass("params", "name every weight, resolve ties and inits", front.Params, front.DumpParams),
+	frontPass("units", "check embedding, blocks and head", front.Units, front.DumpUnits),
+	frontPass("weights", "prove the weights maps total and free of overlap", front.Weights, front.DumpMaps),
+}
 
 // PassInfo names a pass.
 type PassInfo struct{ Name, Doc string }
@@ -47,6 +66,7 @@ func Passes() []PassInfo {
 // run is the driver: it runs the passes in order and stops after one that reports errors.
 func run(ctx context.Context, o Options, diags *diag.List, back bool) (*Result, error) {
 	s := &state{ctx: ctx, opts: o, diags: diags, res: &Result{}}
+	s.front = newFront(s)
 	for i := range pipeline {
 		p := &pipeline[i]
 		if p.Back && !back {
@@ -55,11 +75,11 @@ func run(ctx context.Context, o Options, diags *diag.List, back bool) (*Result, 
 		if err := ctx.Err(); err != nil {
 			return s.res, err
 		}
-		guard(p, s)
-		if diags.HasErrors() {
+		whole := guard(p, s)
+		if diags.HasErrors() && !(p.Soft && whole) {
 			break
 		}
-		if o.DumpAfter == p.Name && p.Dump != nil {
+		if o.DumpAfter == p.Name && p.Dump != nil && !diags.HasErrors() {
 			s.res.Dump = p.Dump(s)
 		}
 	}
@@ -67,8 +87,9 @@ func run(ctx context.Context, o Options, diags *diag.List, back bool) (*Result, 
 }
 
 // guard runs one pass and turns a panic into a diagnostic: a bug of the compiler must not
-// look like one of the text, nor end the process without saying where it happened.
-func guard(p *pass, s *state) {
+// look like one of the text, nor end the process without saying where it happened. It is
+// false after a panic.
+func guard(p *pass, s *state) (whole bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			d := s.diags.Errorf("MT0001", source.Span{}, "internal compiler error in pass %s: %v", p.Name, r)
@@ -79,6 +100,7 @@ func guard(p *pass, s *state) {
 		}
 	}()
 	p.Run(s)
+	return true
 }
 
 // ownFrames keeps the few stack lines below the panic that say where it came from.

@@ -1,0 +1,85 @@
+// Package front is the front half of the compiler: from the text of a .mt file to a checked
+// ir.Model. Each pass is one function over a State and has a file of its own:
+//
+//	load       reads the file and what it uses, parses them
+//	target     chooses the model: instances, presets and --set
+//	names      resolves every name and checks every call's arguments against its callee
+//	train      checks the train block
+//	constants  evaluates the model's parameters
+//	elaborate  runs forward: blocks inlined, conditions taken, repeats unrolled
+//	shapes     applies each op's shape rule
+//	params     names every weight, resolves ties and inits
+//	units      checks what the units must be: embed, layers, head, nothing unused
+//	weights    proves the weights maps total and free of overlap
+//
+// A pass reports to State.Diags and never panics on what a user wrote. What a pass found
+// wrong is marked bad and later passes stay silent about it, so that each cause is
+// reported once.
+package front
+
+import (
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/ast"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/op"
+)
+
+// Input is what the passes start from.
+type Input struct {
+	Path     string
+	Text     []byte // overrides the file's content when not nil
+	ReadFile func(path string) ([]byte, error)
+	Model    string
+	Preset   string
+	Set      []string
+	Ops      Ops
+}
+
+// Ops is where the passes look up ops.
+type Ops struct {
+	Lookup func(name string) *op.Def // hidden ones too, nil when there is none
+	Names  func() []string           // those a .mt may call
+}
+
+// State is what the passes hand on. Exported fields are results that later stages read.
+type State struct {
+	In    Input
+	Diags *diag.List
+
+	Main  *ast.File   // after load
+	Files []*ast.File // Main first, then used files in order of use
+	Model *ir.Model   // grows from constants on
+
+	// load and target
+	files  map[string]*ast.File
+	uses   map[*ast.File][]*ast.File
+	target *target
+	// names
+	labels   map[*ast.Model]*labelSet
+	assigned map[assignKey]bool
+	allWords []string
+	allCtors []op.Ctor
+	// constants
+	consts *scope // the target's parameters
+	// elaborate
+	units []*build // in forward order
+	nodes map[*ir.Node]*nodeInfo
+	logit *val // what forward returns
+	// params
+	params map[string]*ir.Param // by path
+}
+
+// New starts a State.
+func New(in Input, diags *diag.List) *State {
+	return &State{
+		In: in, Diags: diags, Model: &ir.Model{},
+		assigned: map[assignKey]bool{},
+		nodes:    map[*ir.Node]*nodeInfo{},
+		params:   map[string]*ir.Param{},
+	}
+}
+
+func (s *State) errorf(code string, at source.Span, format string, args ...any) *diag.Diagnostic {
+	return s.Diags.Errorf(code, at, format, args...)
+}

@@ -1,0 +1,326 @@
+package front
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/ast"
+	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+// Weights expands every weights map of the target and proves that it is total (each
+// parameter has an entry) and free of overlap (no parameter and no foreign tensor has two),
+// so that it can be read in both directions.
+//
+// A left side is a weight or a prefix of weights. Under a prefix, what follows it in a
+// path follows the foreign name: `ln = "ln_f"` maps ln.weight to "ln_f.weight". `[i]` ranges
+// over all instances of a unit and `{i}` in a string is the index.
+func Weights(s *State) {
+	if s.target.model == nil {
+		return
+	}
+	for _, w := range s.target.model.Weights {
+		c := &mapCheck{
+			s: s, name: w.Name, out: &ir.WeightMap{Name: w.Name.Name},
+			taken: map[*ir.Param]source.Span{}, foreign: map[string]source.Span{},
+		}
+		c.index()
+		c.stmts(w.Body)
+		if !c.failed {
+			c.total()
+		}
+		s.Model.Maps = append(s.Model.Maps, c.out)
+	}
+}
+
+// mapCheck expands one map.
+type mapCheck struct {
+	s       *State
+	name    ast.Ident
+	out     *ir.WeightMap
+	groups  []*paramGroup
+	taken   map[*ir.Param]source.Span
+	foreign map[string]source.Span
+	failed  bool
+}
+
+// paramGroup is the parameters that differ in the index of their unit only.
+type paramGroup struct {
+	parts   []string // "layer", "q", "weight"
+	indexed bool     // the first part has an index
+	params  map[int]*ir.Param
+	order   []int
+}
+
+func (g *paramGroup) String() string {
+	if g.indexed {
+		return g.parts[0] + "[i]." + strings.Join(g.parts[1:], ".")
+	}
+	return strings.Join(g.parts, ".")
+}
+
+// index groups the model's parameters by path.
+func (c *mapCheck) index() {
+	by := map[string]*paramGroup{}
+	for _, p := range c.s.Model.Params {
+		head, rest, _ := strings.Cut(p.Path, ".")
+		name, idx, indexed := strings.Cut(head, "[")
+		k := -1
+		if indexed {
+			k, _ = strconv.Atoi(strings.TrimSuffix(idx, "]"))
+		}
+		g := &paramGroup{parts: append([]string{name}, strings.Split(rest, ".")...), indexed: indexed, params: map[int]*ir.Param{}}
+		if have := by[g.String()]; have != nil {
+			g = have
+		} else {
+			by[g.String()] = g
+			c.groups = append(c.groups, g)
+		}
+		g.params[k] = p
+		g.order = append(g.order, k)
+	}
+}
+
+func (c *mapCheck) stmts(list []ast.WeightStmt) {
+	for _, st := range list {
+		switch st := st.(type) {
+		case *ast.WeightEntry:
+			c.entry(st)
+		case *ast.WeightIf:
+			cond, ok := c.s.evalCond(st.Cond, c.s.consts)
+			switch {
+			case !ok:
+				c.failed = true
+			case cond:
+				c.stmts(st.Then)
+			default:
+				c.stmts(st.Else)
+			}
+		}
+	}
+}
+
+// entry expands one line of the map.
+func (c *mapCheck) entry(e *ast.WeightEntry) {
+	var targets [][]*paramGroup // for each left side, the groups under it
+	var depth []int
+	var index *ast.Ident
+	for i := range e.Targets {
+		t := &e.Targets[i]
+		groups, n, idx := c.find(t)
+		if groups == nil {
+			return
+		}
+		if i > 0 && (idx == nil) != (index == nil) || idx != nil && index != nil && idx.Name != index.Name {
+			c.fail(codeMapPath, t.Span, "the targets of one entry share one index", "write `%s` for all of them", indexText(index, idx))
+			return
+		}
+		index = idx
+		targets, depth = append(targets, groups), append(depth, n)
+	}
+	if len(targets) == 0 {
+		return
+	}
+	v, ok := c.value(e)
+	if !ok {
+		return
+	}
+	if v.split != (len(targets) > 1) {
+		if v.split {
+			c.fail(codeMapValue, e.Value.Pos(), "`split` needs several targets", "write `a, b = split(...)`")
+		} else {
+			c.fail(codeMapValue, e.Value.Pos(), "several targets take their parts from `split`", "write `... = split(%s)`", e.Value.Pos().Text())
+		}
+		return
+	}
+	for k, g := range targets[0] {
+		row := []*paramGroup{g}
+		suffix := g.parts[depth[0]:]
+		for j := 1; j < len(targets); j++ {
+			if k >= len(targets[j]) || strings.Join(targets[j][k].parts[depth[j]:], ".") != strings.Join(suffix, ".") || len(targets[j]) != len(targets[0]) {
+				c.fail(codeMapValue, e.Targets[j].Span, "the targets of a `split` have the same weights under them",
+					"`%s` has `%s`", e.Targets[0].Span.Text(), strings.Join(suffix, "."))
+				return
+			}
+			row = append(row, targets[j][k])
+		}
+		if !c.expand(e, row, suffix, v, index) {
+			return
+		}
+	}
+}
+
+func indexText(a, b *ast.Ident) string {
+	if a != nil {
+		return "[" + a.Name + "]"
+	}
+	return "[" + b.Name + "]"
+}
+
+func (c *mapCheck) fail(code string, at source.Span, message, hint string, args ...any) {
+	c.failed = true
+	d := c.s.errorf(code, at, "%s", message)
+	if hint != "" {
+		d.Hint(hint, args...)
+	}
+}
+
+// find returns the groups under a path, in the model's order, and how many parts the path has.
+func (c *mapCheck) find(t *ast.WeightPath) (out []*paramGroup, n int, index *ast.Ident) {
+	n = len(t.Parts)
+	if n == 0 {
+		c.failed = true
+		return nil, 0, nil
+	}
+	index = t.Parts[0].Index
+	for i := 1; i < n; i++ {
+		if at := t.Parts[i].Index; at != nil {
+			c.fail(codeMapPath, at.Span, "only a unit has an index, and `"+t.Parts[i].Name.Name+"` is not one", "write `%s`", t.Parts[i].Name.Name)
+			return nil, 0, nil
+		}
+	}
+	best := 0
+	for _, g := range c.groups {
+		m := 0
+		for m < n && m < len(g.parts) && g.parts[m] == t.Parts[m].Name.Name {
+			m++
+		}
+		best = max(best, m)
+		if m == n {
+			if g.indexed != (index != nil) {
+				if g.indexed {
+					c.fail(codeMapPath, t.Parts[0].Name.Span, "`"+g.parts[0]+"` has an index", "write `%s[i]`", g.parts[0])
+				} else {
+					c.fail(codeMapPath, index.Span, "`"+g.parts[0]+"` has no index", "write `%s`", g.parts[0])
+				}
+				return nil, 0, nil
+			}
+			out = append(out, g)
+		}
+	}
+	if out != nil {
+		return out, n, index
+	}
+	c.failed = true
+	c.noPath(t, best)
+	return nil, 0, nil
+}
+
+// noPath reports the first part of a path that leads nowhere.
+func (c *mapCheck) noPath(t *ast.WeightPath, matched int) {
+	part := t.Parts[matched].Name
+	// A call that is tied owns no weight: that is said plainly, because the label exists.
+	if ls := c.s.labels[c.s.target.model]; ls != nil && ls.all[part.Name] {
+		d := c.s.errorf(codeMapPath, part.Span, "`%s` owns no weight here", t.Span.Text())
+		d.Hint("remove the entry, or put it into an `if`: a tied weight has the entry of its owner")
+		return
+	}
+	seen := map[string]bool{}
+	var cands []string
+	for _, g := range c.groups {
+		if matched < len(g.parts) && samePrefix(g.parts, t.Parts[:matched]) && !seen[g.parts[matched]] {
+			seen[g.parts[matched]] = true
+			cands = append(cands, g.parts[matched])
+		}
+	}
+	where := ""
+	if matched > 0 {
+		where = " under `" + strings.TrimSuffix(pathText(t.Parts[:matched]), ".") + "`"
+	}
+	c.s.errorf(codeMapPath, part.Span, "there is no weight `%s`%s", part.Name, where).Hint("%s", suggest.HintOr(part.Name, cands))
+}
+
+func samePrefix(parts []string, path []ast.WeightPart) bool {
+	for i, p := range path {
+		if parts[i] != p.Name.Name {
+			return false
+		}
+	}
+	return true
+}
+
+func pathText(parts []ast.WeightPart) string {
+	out := ""
+	for i, p := range parts {
+		if i > 0 {
+			out += "."
+		}
+		out += p.Name.Name
+		if p.Index != nil {
+			out += "[" + p.Index.Name + "]"
+		}
+	}
+	return out
+}
+
+// expand adds the entries of one group of targets, one for each index.
+func (c *mapCheck) expand(e *ast.WeightEntry, row []*paramGroup, suffix []string, v *mapValue, index *ast.Ident) bool {
+	for _, k := range row[0].order {
+		entry := ir.WeightMapEntry{Op: v.op(row[0].params[k].Shape), Span: e.Span}
+		for j, g := range row {
+			p := g.params[k]
+			if p == nil {
+				c.fail(codeMapValue, e.Targets[j].Span, "the targets of an entry have one range of indices", "`%s` has no index %d", g.String(), k)
+				return false
+			}
+			if at, twice := c.taken[p]; twice {
+				c.failed = true
+				c.s.errorf(codeMapOverlap, e.Targets[j].Span, "`%s` has two entries", p.Path).Also(at, "the first one")
+				return false
+			}
+			c.taken[p] = e.Targets[j].Span
+			entry.Targets = append(entry.Targets, p)
+			if j > 0 && !tail(p.Shape).Equal(tail(entry.Targets[0].Shape)) {
+				c.fail(codeMapValue, e.Targets[j].Span, "`split` cuts along axis 0, and these differ in other axes: "+
+					entry.Targets[0].Shape.String()+" and "+p.Shape.String(), "")
+				return false
+			}
+		}
+		for _, str := range v.strings {
+			name, ok := c.foreignName(str, k, index, suffix)
+			if !ok {
+				return false
+			}
+			if at, twice := c.foreign[name]; twice {
+				c.failed = true
+				c.s.errorf(codeMapOverlap, str.Span, "the tensor `%s` is mapped twice", name).Also(at, "the first time")
+				return false
+			}
+			c.foreign[name] = str.Span
+			entry.Names = append(entry.Names, name)
+		}
+		c.out.Entries = append(c.out.Entries, entry)
+	}
+	return true
+}
+
+func tail(s tensor.Shape) tensor.Shape {
+	if len(s) == 0 {
+		return s
+	}
+	return s[1:]
+}
+
+// total reports parameters without an entry.
+func (c *mapCheck) total() {
+	var missing []string
+	for _, g := range c.groups {
+		for _, k := range g.order {
+			if _, ok := c.taken[g.params[k]]; !ok {
+				missing = append(missing, g.String())
+				break
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	sort.Strings(missing)
+	c.failed = true
+	c.s.errorf(codeMapMissing, c.name.Span, "weights map `%s` has no entry for %s", c.name.Name, suggest.List(missing)).
+		Hint("write `%s = \"...\"`", missing[0])
+}
