@@ -10,7 +10,7 @@ import (
 
 // chunks runs a row-wise op over chunks of rows: results of rows have the same bits, and
 // gradients of weights, added up chunk after chunk, the same value.
-func (s *setup) chunks(t *testing.T) {
+func (s *setup) chunks(t testing.TB) {
 	if !s.call.Def.RowWise {
 		t.Skip("not row-wise")
 	}
@@ -54,7 +54,7 @@ func (s *setup) chunks(t *testing.T) {
 }
 
 // threads runs sizes that are worth cutting at several numbers of threads.
-func (s *setup) threads(t *testing.T) {
+func (s *setup) threads(t testing.TB) {
 	big := s.resized(3, 700)
 	one := big.run(t, 1)
 	for _, n := range []int{2, 7} {
@@ -66,7 +66,7 @@ func (s *setup) threads(t *testing.T) {
 
 // decode runs one sequence row by row, each at its position, as generation does: every row
 // has the bits that it has in a whole sequence.
-func (s *setup) decode(t *testing.T) {
+func (s *setup) decode(t testing.TB) {
 	whole := s.resized(1, s.good.Seq)
 	base := whole.run(t, 2)["y"]
 	l := s.call.Def.Forward

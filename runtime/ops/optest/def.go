@@ -12,7 +12,7 @@ import (
 )
 
 // CheckDef checks what can be said of a declaration without a call.
-func CheckDef(t *testing.T, d *op.Def) {
+func CheckDef(t testing.TB, d *op.Def) {
 	t.Helper()
 	for _, s := range []string{d.Name, d.Doc, d.Formula} {
 		if s == "" {
@@ -42,7 +42,7 @@ func CheckDef(t *testing.T, d *op.Def) {
 	}
 }
 
-func checkParam(t *testing.T, d *op.Def, i int, p op.Param) {
+func checkParam(t testing.TB, d *op.Def, i int, p op.Param) {
 	t.Helper()
 	if p.Doc == "" {
 		t.Errorf("parameter %s has no documentation", p.Name)
@@ -63,7 +63,7 @@ func checkParam(t *testing.T, d *op.Def, i int, p op.Param) {
 	}
 }
 
-func checkLaunch(t *testing.T, l op.Launch) {
+func checkLaunch(t testing.TB, l op.Launch) {
 	t.Helper()
 	if l.Cost == nil {
 		t.Errorf("%s has no cost", l.Func)
@@ -84,7 +84,7 @@ func checkLaunch(t *testing.T, l op.Launch) {
 }
 
 // shape checks the inferred output, and that every input and weight has one gradient.
-func (s *setup) shape(t *testing.T) {
+func (s *setup) shape(t testing.TB) {
 	if got := s.call.Out.String(); got != s.good.Out {
 		t.Errorf("output %s, want %s", got, s.good.Out)
 	}
@@ -122,7 +122,7 @@ func (s *setup) differentiable() []string {
 }
 
 // fields checks that the argument structs are what the compiler will fill in.
-func (s *setup) fields(t *testing.T) {
+func (s *setup) fields(t testing.TB) {
 	for _, l := range s.launches() {
 		want := map[string]reflect.Type{}
 		for _, o := range slices.Concat(l.Reads, l.Writes) {
@@ -171,7 +171,7 @@ func constType(c op.Const) reflect.Type {
 }
 
 // cost compares every launcher's cost with the one worked out by hand.
-func (s *setup) cost(t *testing.T) {
+func (s *setup) cost(t testing.TB) {
 	for _, l := range s.launches() {
 		if !s.present(l) {
 			continue

@@ -10,7 +10,7 @@ import (
 
 // addOperands checks that AddX may be another buffer (which stays as it is) or the result's
 // own, that both give the same bits, and that the sum is right.
-func (s *setup) addOperands(t *testing.T) {
+func (s *setup) addOperands(t testing.TB) {
 	base := s.run(t, 2)
 	for _, l := range s.backward() {
 		for _, g := range l.Adds {
@@ -46,7 +46,7 @@ func (s *setup) addOperands(t *testing.T) {
 }
 
 // inPlace checks that each declared pair may share a buffer.
-func (s *setup) inPlace(t *testing.T) {
+func (s *setup) inPlace(t testing.TB) {
 	base := s.run(t, 2)
 	for _, l := range append([]op.Launch{s.call.Def.Forward}, s.backward()...) {
 		for _, pair := range l.InPlace {

@@ -81,7 +81,7 @@ func (s *setup) values() Values {
 
 // reference compares y with the float64 reference, and every gradient of sum(y * dy) with
 // the reference's central differences.
-func (s *setup) reference(t *testing.T) {
+func (s *setup) reference(t testing.TB) {
 	got := s.run(t, 2)
 	v := s.values()
 	Compare(t, "y", got["y"], s.good.Ref(v), s.tol())
@@ -131,7 +131,7 @@ func readTorch(t *testing.T) map[string]torchCase {
 }
 
 // torch compares y and every gradient with PyTorch's.
-func (s *setup) torch(t *testing.T, cases map[string]torchCase) {
+func (s *setup) torch(t testing.TB, cases map[string]torchCase) {
 	f, ok := cases[s.good.Name]
 	if !ok {
 		t.Fatalf("testdata/torch.json has no %q; tools/fixtures/ops.py makes it", s.good.Name)

@@ -23,7 +23,7 @@ type setup struct {
 	data  map[string]any // operand -> []float32 or []int32: inputs, weights, tables, d.y
 }
 
-func newSetup(t *testing.T, c Case, g Good) *setup {
+func newSetup(t testing.TB, c Case, g Good) *setup {
 	t.Helper()
 	call, err := Bind(c.Def, g.In, g.Attr)
 	if err != nil {
