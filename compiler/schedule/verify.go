@@ -327,6 +327,7 @@ type hbWalk struct {
 	list    plan.List
 	mem     []access
 	clocks  []clock
+	ids     []int32 // by position: task
 	lanes   [device.NumLanes]clock
 	events  [2][]record // by parity of the step that recorded them
 	results []int32     // by step: position of the task that completed Results, -1
@@ -378,8 +379,8 @@ func (h *hbWalk) task(t *plan.Task) error {
 				}
 				for l := range need {
 					if device.Lane(l) != t.Lane && need[l] > vc[l] {
-						return fmt.Errorf("task %s: it touches %s, and nothing orders it after the %s lane's task at %d that did",
-							TaskName(p, t), p.Buffers[id].Name, device.Lane(l), need[l])
+						return fmt.Errorf("task %s: it touches %s, and nothing orders it after task %s of the %s lane",
+							TaskName(p, t), p.Buffers[id].Name, TaskName(p, &p.Tasks[h.ids[need[l]]]), device.Lane(l))
 					}
 				}
 			}
@@ -388,6 +389,7 @@ func (h *hbWalk) task(t *plan.Task) error {
 	vc[t.Lane] = pos
 	h.lanes[t.Lane] = vc
 	h.clocks = append(h.clocks, vc)
+	h.ids = append(h.ids, int32(t.ID))
 	if t.Event >= 0 {
 		h.events[h.step&1][t.Event] = record{pos, h.step}
 		if t.Event == p.ResultsEvent {
