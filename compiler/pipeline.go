@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/megatrain/mtc/compiler/passes/front"
+	"github.com/megatrain/mtc/compiler/passes/lower"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
 )
@@ -18,6 +19,8 @@ type state struct {
 	diags *diag.List
 	res   *Result
 	front *front.State
+
+	lowering *lower.Lowering
 }
 
 // pass is one step of the compiler.
@@ -49,6 +52,20 @@ var pipeline = []pass{
 	frontPass("params", "name every weight, resolve ties and inits", front.Params, front.DumpParams),
 	frontPass("units", "check embedding, blocks and head", front.Units, front.DumpUnits),
 	frontPass("weights", "prove the weights maps total and free of overlap", front.Weights, front.DumpMaps),
+	pass{Name: "ready", Doc: "check that a train block gives the sizes of a step", Run: ready}.back(),
+	modelPass("prune", "drop what no output needs", func(s *state) { lower.Prune(s.res.Model, s.diags) }),
+	modelPass("fuse", "rewrite patterns of ops to fused ones", func(s *state) { lower.Fuse(s.res.Model) }),
+	modelPass("recompute", "note which units make again in backward what it reads", func(s *state) { lower.Recompute(s.res.Model, lowerOptions(s), s.diags) }),
+	modelPass("microbatch", "give B and T the sizes of one micro-batch", func(s *state) { lower.Microbatch(s.res.Model, lowerOptions(s), s.diags) }),
+	pass{Name: "templates", Doc: "let equal units share one template, give parameters their slabs", Run: startTemplates,
+		Dump: func(s *state) string { return lower.Dump(s.lowering.Program) }}.back(),
+	templatePass("gradients", "differentiate each template", lower.Gradients),
+	templatePass("head", "fuse the last linear with the loss, in chunks of rows", lower.Head),
+	templatePass("infer", "make the functions for generation", lower.Infer),
+	pass{Name: "memory", Doc: "give every value of every function a place", Run: finishMemory,
+		Dump: func(s *state) string { return lower.Dump(s.res.Program) }}.back(),
+	pass{Name: "schedule", Doc: "make the task lists, their buffers and waits", Run: buildPlan, Dump: dumpPlan}.back(),
+	pass{Name: "verify", Doc: "prove the schedule safe", Run: verifyPlan, Dump: dumpPlan}.back(),
 }
 
 // PassInfo names a pass.

@@ -1,0 +1,147 @@
+package compiler
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatrain/mtc/compiler/passes/front"
+	"github.com/megatrain/mtc/compiler/passes/lower"
+	"github.com/megatrain/mtc/compiler/schedule"
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// ready checks what only compiling needs: a batch and a sequence length, and options that
+// are words.
+func ready(s *state) {
+	front.Ready(s.front)
+	word := func(flag, got string, want ...string) {
+		if got != "" && !slices.Contains(want, got) {
+			s.diags.Errorf("MT0403", source.Span{}, "`--%s %s` is not one of %s", flag, got, strings.Join(want, ", ")).
+				Hint("%s", front.DidYouMean(got, want))
+		}
+	}
+	word("placement", s.opts.Placement, schedule.Resident, schedule.Stream)
+	word("target", s.opts.Target, "cpu", "cuda")
+	for _, o := range []struct {
+		flag string
+		n    int64
+	}{
+		{"slots", s.opts.Slots}, {"grad-slots", s.opts.GradSlots}, {"micro-batch", s.opts.MicroBatch},
+		{"groups", s.opts.Groups}, {"prefill", s.opts.Prefill},
+	} {
+		if o.n < 0 {
+			s.diags.Errorf("MT0403", source.Span{}, "`--%s %d` is negative", o.flag, o.n)
+		}
+	}
+}
+
+// modelPass makes a pass of the back half that works on the model.
+func modelPass(name, doc string, run func(*state)) pass {
+	return pass{Name: name, Doc: doc, Run: run, Dump: func(s *state) string { return front.DumpUnits(s.front) }}.back()
+}
+
+// templatePass makes a pass that works on the templates.
+func templatePass(name, doc string, run func(*lower.Lowering)) pass {
+	return pass{
+		Name: name, Doc: doc,
+		Run:  func(s *state) { run(s.lowering) },
+		Dump: func(s *state) string { return lower.Dump(s.lowering.Program) },
+	}.back()
+}
+
+func lowerOptions(s *state) lower.Options {
+	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: s.opts.Recompute}
+}
+
+func startTemplates(s *state) {
+	s.lowering = lower.Templates(s.res.Model, lowerOptions(s), s.diags)
+}
+
+// finishMemory places the values of the functions; the program is then whole.
+func finishMemory(s *state) {
+	lower.Memory(s.lowering)
+	s.res.Program = s.lowering.Program
+}
+
+// buildPlan makes the schedule and its memory.
+func buildPlan(s *state) {
+	o := s.opts
+	p, err := schedule.Build(s.res.Program, schedule.Options{
+		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, Groups: o.Groups,
+		Target: o.Target, Compiler: o.Version, Hash: hash(s),
+	})
+	if err != nil {
+		at := s.res.Model.Span
+		if t := s.res.Model.Train; t != nil && t.Span.Valid() {
+			at = t.Span
+		}
+		s.diags.Errorf("MT0405", at, "%s", err)
+		return
+	}
+	s.res.Plan = p
+}
+
+// verifyPlan runs the verifier on every compile. What it finds is a fault of the compiler.
+func verifyPlan(s *state) {
+	if err := schedule.Verify(s.res.Plan); err != nil {
+		s.diags.Errorf("MT0002", source.Span{}, "internal compiler error in pass verify: %s", err).
+			Hint("this is a fault of mtc, not of the text; please report it with the .mt file")
+	}
+}
+
+// hash identifies what shapes the schedule: the texts, the model's values, the sizes of a
+// step, and the options. Values that a run may change (lr, steps, paths) are left out where
+// the text does not hold them.
+func hash(s *state) string {
+	h := sha256.New()
+	m := s.res.Model
+	for _, f := range m.Files {
+		fmt.Fprintf(h, "%d\n%s", len(f.Text), f.Text)
+	}
+	fmt.Fprintf(h, "model %s\n", m.Name)
+	for _, c := range m.Consts {
+		fmt.Fprintf(h, "%s = %s\n", c.Name, c.Value)
+	}
+	t := m.Train
+	fmt.Fprintf(h, "%d %d %s %t %t\n", m.Batch, m.Seq, t.Precision, t.Run.Clip > 0, t.Run.EvalEvery > 0)
+	o := s.opts
+	fmt.Fprintf(h, "%s %s %d %d %d %d %s %d %s\n", o.Target, o.Placement, o.Slots, o.GradSlots, o.MicroBatch, o.Groups, o.Recompute, o.Prefill, o.Version)
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// dumpPlan prints the schedule, list by list.
+func dumpPlan(s *state) string {
+	var b strings.Builder
+	p := s.res.Plan
+	fmt.Fprintf(&b, "plan of %s: %s, %d micro-batches of %d rows, %d groups, hash %s\n", p.Model, p.Placement, p.Micros, p.Rows, p.Groups, p.Hash)
+	for _, a := range p.Arenas {
+		fmt.Fprintf(&b, "arena %-10s %d bytes\n", a.Name, a.Bytes)
+	}
+	for l := plan.First; l < plan.NumLists; l++ {
+		fmt.Fprintf(&b, "%s\n", l)
+		for _, t := range p.Tasks[p.Lists[l].Start:p.Lists[l].End] {
+			what := ""
+			if t.Unit >= 0 {
+				what = p.Units[t.Unit].Name
+			} else if t.Slab >= 0 {
+				what = p.Slabs[t.Slab].Name
+			}
+			fmt.Fprintf(&b, "  %5d %-7s %-10s %-9s %-12s micro %d", t.ID, t.Lane, t.Kind, t.Func, what, t.Micro)
+			for _, w := range t.Waits {
+				fmt.Fprintf(&b, " wait %d", w.Event)
+				if w.Back > 0 {
+					fmt.Fprintf(&b, "^%d", w.Back)
+				}
+			}
+			if t.Event >= 0 {
+				fmt.Fprintf(&b, " event %d", t.Event)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
