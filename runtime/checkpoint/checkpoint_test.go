@@ -143,6 +143,14 @@ func TestLatestGoesByNumber(t *testing.T) {
 			t.Errorf("%q: %v, %v; wanted step %d", which, c, err, want)
 		}
 	}
+	numbered := filepath.Join(dir, "77")
+	mustSave(t, numbered, 4, 0)
+	t.Chdir(dir)
+	for _, path := range []string{"77", filepath.Join("77", "step-000004")} {
+		if c, err := Resolve(path, path); err != nil || c.State.Step != 4 {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 	_, err := Resolve(dir, "31")
 	wantFault(t, "missing step", err, "MT0620", "step 31", "step-000030, step-999999")
 	_, err = Resolve(dir, filepath.Join(dir, "nowhere"))

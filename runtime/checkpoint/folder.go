@@ -74,12 +74,12 @@ func Latest(dir string) (*Checkpoint, error) {
 
 // Resolve opens the checkpoint a user asked for: "" or "latest" is the newest of the run
 // folder; a step ("100", "step-000100") is that one; anything else is a path of a checkpoint
-// or of another run's folder.
+// or of another run's folder. Resolve(path, path) takes either, whatever its name.
 func Resolve(dir, which string) (*Checkpoint, error) {
 	if which == "" || which == "latest" {
 		return Latest(dir)
 	}
-	if step, err := strconv.ParseInt(strings.TrimPrefix(which, prefix), 10, 64); err == nil && step >= 0 {
+	if step, err := strconv.ParseInt(strings.TrimPrefix(which, prefix), 10, 64); err == nil && step >= 0 && which != dir {
 		path := filepath.Join(dir, folderName(step))
 		if _, err := os.Stat(path); err == nil {
 			return Open(path)

@@ -67,6 +67,8 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 		err = p.generate(args, out, errw)
 	case "info":
 		err = p.info(args, out)
+	case "debug-step":
+		err = p.debugStep(args, out)
 	default:
 		err = usagef("there is no command `%s`", verb).hint("%s", didYouMean(verb, []string{"train", "generate", "info"}))
 	}

@@ -1,0 +1,194 @@
+package program
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"slices"
+	"unsafe"
+
+	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/optim"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+var debugFlags = []Flag{
+	{Name: "fixture", Arg: "FILE", Doc: "safetensors: init.<path> F32 of every parameter, tokens I32 [steps, rows, seq + 1]"},
+	{Name: "dump", Arg: "FILE", Doc: "safetensors to write"},
+	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
+}
+
+// debugStep trains on given weights and tokens and writes what came of it, for comparing a
+// program with another implementation number by number: `debug-step --fixture F --dump F`.
+// It is not among the commands that a user is told about. The dump holds
+//
+//	grad.<path>    gradient of the first step, before clipping (plans with clipping keep it)
+//	final.<path>   weights after all steps
+//	loss, norm, lr [steps] F64
+//	logits         [rows, seq, vocab] of the first batch, token by token, if the plan can generate
+func (p *Program) debugStep(args []string, out io.Writer) error {
+	var from, to string
+	var threads int64
+	fs := newFlagSet("debug-step", debugFlags)
+	fs.bind("fixture", &from)
+	fs.bind("dump", &to)
+	fs.bind("threads", &threads)
+	_, err := fs.parse(args, out)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f, err := safetensors.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	e, err := p.open(threads, false)
+	if err != nil {
+		return err
+	}
+	defer e.Device().Close()
+	d := &debugRun{prog: p, engine: e, in: f}
+	if err := d.run(); err != nil {
+		return err
+	}
+	w, err := os.Create(to)
+	if err != nil {
+		return fault.New("MT0623", to, "the dump cannot be written").Wrap(err)
+	}
+	return first(safetensors.Write(w, nil, d.out), w.Close())
+}
+
+type debugRun struct {
+	prog   *Program
+	engine *engine.Engine
+	in     *safetensors.File
+	out    []safetensors.Entry
+}
+
+func (d *debugRun) run() error {
+	p := d.prog.Plan
+	if err := d.load(); err != nil {
+		return err
+	}
+	tokens, err := d.in.I32("tokens")
+	if err != nil {
+		return err
+	}
+	batch := p.Batch * (p.Seq + 1)
+	steps := int64(len(tokens)) / batch
+	if steps == 0 || int64(len(tokens))%batch != 0 {
+		return fault.New("MT0625", d.in.Path, "tokens are %d, a batch has %d rows of %d", len(tokens), p.Batch, p.Seq+1)
+	}
+	if err := d.logits(tokens[:batch]); err != nil {
+		return err
+	}
+	var loss, norm, lr []float64
+	t := &engine.Training{
+		Clip: p.Train.Clip,
+		LR:   func(k int64) float64 { return optim.LR(p.Train.LR, k, p.Train.Steps) },
+		Batch: func(step int64, in, targets []int32) error {
+			for r := range p.Batch {
+				row := tokens[step*batch+r*(p.Seq+1):][:p.Seq+1]
+				copy(in[r*p.Seq:(r+1)*p.Seq], row)
+				copy(targets[r*p.Seq:(r+1)*p.Seq], row[1:])
+			}
+			return nil
+		},
+		Hooks: []engine.Hook{{Name: "record", OnStep: func(m *engine.Metrics) error {
+			loss, norm, lr = append(loss, m.Loss), append(norm, m.GradNorm), append(lr, m.LR)
+			return nil
+		}}},
+	}
+	// One step alone, so that it is drained and its gradients lie in their slabs.
+	for t.Steps = 1; ; t.Steps = steps {
+		if err := d.engine.Train(t); err != nil {
+			return err
+		}
+		if t.Steps == 1 && p.Clip {
+			d.dump("grad.", func(s *plan.Slab) plan.BufID { return s.Grad })
+		}
+		if t.Steps == steps {
+			break
+		}
+	}
+	d.dump("final.", func(s *plan.Slab) plan.BufID { return s.Weight })
+	for _, v := range []struct {
+		name   string
+		values []float64
+	}{{"loss", loss}, {"norm", norm}, {"lr", lr}} {
+		raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v.values))), 8*len(v.values))
+		d.out = append(d.out, safetensors.Entry{Name: v.name, DType: "F64", Shape: []int64{int64(len(v.values))}, Data: raw})
+	}
+	return nil
+}
+
+// load sets every weight.
+func (d *debugRun) load() error {
+	for i := range d.prog.Plan.Slabs {
+		s := &d.prog.Plan.Slabs[i]
+		w := floats(slabView(d.engine, s.Weight))
+		for _, p := range s.Params {
+			t := d.in.Lookup("init." + p.Name)
+			if t == nil || !slices.Equal(t.Shape, p.Shape) {
+				return fault.New("MT0625", d.in.Path, "there is no tensor init.%s of shape %v", p.Name, p.Shape)
+			}
+			v, err := d.in.F32(t.Name)
+			if err != nil {
+				return err
+			}
+			copy(w[p.Off:], v)
+		}
+	}
+	return nil
+}
+
+// dump copies a part of every parameter's state.
+func (d *debugRun) dump(prefix string, which func(s *plan.Slab) plan.BufID) {
+	for i := range d.prog.Plan.Slabs {
+		s := &d.prog.Plan.Slabs[i]
+		raw := slabView(d.engine, which(s))
+		for _, p := range s.Params {
+			data := slices.Clone(raw[4*p.Off:][:4*elems(p.Shape)])
+			d.out = append(d.out, safetensors.Entry{Name: prefix + p.Name, DType: "F32", Shape: p.Shape, Data: data})
+		}
+	}
+}
+
+// logits runs the first batch through generation: half of each row as a prompt, the rest token
+// by token. Only the last logits of a prompt are given out, so the prompt is also run at each
+// shorter length.
+func (d *debugRun) logits(tokens []int32) error {
+	p := d.prog.Plan
+	if l := p.Lists[plan.Decode]; l.End == l.Start {
+		return nil
+	}
+	var all []float32
+	for r := range p.Batch {
+		row := tokens[r*(p.Seq+1):][:p.Seq]
+		half := int(p.Seq+1) / 2
+		for i := 1; i <= len(row); i++ {
+			from := 0
+			if i > half {
+				from = i - 1
+			}
+			v, err := d.engine.Infer(row[from:i], from)
+			if err != nil {
+				return err
+			}
+			all = append(all, v...)
+		}
+	}
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(all))), 4*len(all))
+	d.out = append(d.out, safetensors.Entry{Name: "logits", DType: "F32", Shape: []int64{p.Batch, p.Seq, p.Vocab}, Data: raw})
+	return nil
+}
+
+func floats(raw []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(raw))), len(raw)/4)
+}
