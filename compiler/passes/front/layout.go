@@ -1,6 +1,8 @@
 package front
 
 import (
+	"slices"
+
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/source"
 )
@@ -38,6 +40,10 @@ func (s *State) closeUnits() {
 	}
 	if v := s.logit; v.unit != nil {
 		v.m = v.unit.export(s, v.g)
+		// The logits leave the head into the loss, not to another unit.
+		if i := slices.Index(s.Model.Values, v.m); i >= 0 && v.unit == s.units[len(s.units)-1] {
+			s.Model.Values = slices.Delete(s.Model.Values, i, i+1)
+		}
 	}
 }
 
