@@ -31,7 +31,7 @@ func Microbatch(m *ir.Model, o Options, diags *diag.List) {
 	}
 	rows := o.rows(m)
 	if rows < 1 || m.Batch%rows != 0 {
-		diags.Errorf("MT0401", trainSpan(m), "a micro-batch of %d rows does not divide the batch of %d rows", rows, m.Batch).
+		diags.Errorf("MT0411", trainSpan(m), "a micro-batch of %d rows does not divide the batch of %d rows", rows, m.Batch).
 			Hint("choose a divisor of %d: the default here is %d", m.Batch, DefaultRows(m.Batch, m.Seq))
 		return
 	}

@@ -23,7 +23,7 @@ func Recompute(m *ir.Model, o Options, diags *diag.List) {
 	}
 	for _, n := range names {
 		if !known[n] {
-			diags.Errorf("MT0404", m.Span, "no block is called as `%s`, so it cannot be recomputed", n).
+			diags.Errorf("MT0414", m.Span, "no block is called as `%s`, so it cannot be recomputed", n).
 				Hint("names are those of the units: %s", strings.Join(unitNames(m), ", "))
 		}
 	}

@@ -62,7 +62,7 @@ func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*bindi
 			b.add(k, l)
 		}
 		if len(b.slabs) > maxSlabs {
-			diags.Errorf("MT0402", u.Span, "`%s` uses %d tied weights, at most %d are possible in one unit", u.Path(), len(b.slabs)-1, maxSlabs-1)
+			diags.Errorf("MT0412", u.Span, "`%s` uses %d tied weights, at most %d are possible in one unit", u.Path(), len(b.slabs)-1, maxSlabs-1)
 		}
 	}
 	return out

@@ -28,7 +28,7 @@ func Templates(m *ir.Model, o Options, diags *diag.List) *Lowering {
 	for _, u := range m.Units {
 		b := slabs[u]
 		if n := max(len(u.Inputs), len(u.Outputs)); n > maxIO {
-			diags.Errorf("MT0403", u.Span, "%d values pass into or out of `%s`, at most %d are possible", n, u.Path(), maxIO)
+			diags.Errorf("MT0413", u.Span, "%d values pass into or out of `%s`, at most %d are possible", n, u.Path(), maxIO)
 			continue
 		}
 		key := templateKey(u, b, f)

@@ -1,0 +1,225 @@
+package codegen
+
+import (
+	"bytes"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Module says where a generated program finds mtc's runtime.
+type Module struct {
+	Dir      string // a source tree: go.mod replaces the module by it
+	Version  string // else a released version
+	Go       string // go line
+	Requires []Require
+	Sums     []byte // go.sum lines of Requires
+}
+
+// Require is a module that the runtime needs.
+type Require struct{ Path, Version string }
+
+// FindModule finds the source of the runtime: source when it is given (--mtc-source), the
+// environment's MTC_SOURCE, the tree that this mtc was built from, the checkout around the
+// working folder, or the version that this mtc was installed as. The error says what to do.
+func FindModule(source string) (*Module, error) {
+	from := "--mtc-source"
+	if source == "" {
+		source, from = os.Getenv("MTC_SOURCE"), "MTC_SOURCE"
+	}
+	if source != "" {
+		if !isSource(source) {
+			return nil, &ModuleError{fmt.Sprintf("%s: %s does not hold the source of mtc (no go.mod of %s there)", from, source, modulePath)}
+		}
+		return readModule(source)
+	}
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		if dir := filepath.Dir(filepath.Dir(file)); isSource(dir) {
+			return readModule(dir)
+		}
+	}
+	if wd, err := os.Getwd(); err == nil {
+		for dir := wd; ; dir = filepath.Dir(dir) {
+			if isSource(dir) {
+				return readModule(dir)
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path == modulePath && released(info.Main.Version) {
+		return &Module{Version: info.Main.Version, Go: goLine(info.GoVersion)}, nil
+	}
+	return nil, &ModuleError{"the source of mtc's runtime is not found, and generated programs are built from it"}
+}
+
+// ModuleError says that the runtime's source is not found.
+type ModuleError struct{ Message string }
+
+func (e *ModuleError) Error() string { return e.Message }
+
+// Help says what to do.
+func (e *ModuleError) Help() string {
+	return "name a checkout of mtc with `--mtc-source DIR` or the environment variable MTC_SOURCE"
+}
+
+// isSource tells whether a folder is the root of mtc's source.
+func isSource(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == "module" {
+			return f[1] == modulePath
+		}
+	}
+	return false
+}
+
+// released tells whether a version names something that can be fetched.
+func released(v string) bool {
+	return strings.HasPrefix(v, "v") && !strings.HasSuffix(v, "+dirty")
+}
+
+func goLine(version string) string {
+	v := strings.TrimPrefix(version, "go")
+	if i := strings.IndexAny(v, " -"); i >= 0 {
+		v = v[:i]
+	}
+	return v
+}
+
+// readModule reads what a program needs of the source tree's own go.mod and go.sum: the go
+// line, and those requirements that packages under runtime/ import, so that building needs
+// nothing else in the module cache.
+func readModule(dir string) (*Module, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{Dir: dir}
+	var all []Require
+	block := false
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "//")
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 0:
+		case f[0] == ")":
+			block = false
+		case f[0] == "go" && len(f) == 2:
+			m.Go = f[1]
+		case f[0] == "require" && len(f) == 2 && f[1] == "(":
+			block = true
+		case f[0] == "require" && len(f) == 3:
+			all = append(all, Require{f[1], f[2]})
+		case block && len(f) == 2:
+			all = append(all, Require{f[0], f[1]})
+		}
+	}
+	imports, err := runtimeImports(filepath.Join(dir, "runtime"))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range all {
+		if slices.ContainsFunc(imports, func(p string) bool { return p == r.Path || strings.HasPrefix(p, r.Path+"/") }) {
+			m.Requires = append(m.Requires, r)
+		}
+	}
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(sums) {
+		f := strings.Fields(string(line))
+		if len(f) == 3 && slices.Contains(m.Requires, Require{f[0], strings.TrimSuffix(f[1], "/go.mod")}) {
+			m.Sums = append(m.Sums, line...)
+		}
+	}
+	return m, nil
+}
+
+// runtimeImports lists the packages of other modules that the runtime imports, tests left out.
+func runtimeImports(dir string) ([]string, error) {
+	found := map[string]bool{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			if d.IsDir() && d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return fmt.Errorf("the source of mtc's runtime does not parse: %w", err)
+		}
+		for _, i := range f.Imports {
+			p, err := strconv.Unquote(i.Path.Value)
+			if first, _, _ := strings.Cut(p, "/"); err == nil && strings.Contains(first, ".") && !strings.HasPrefix(p, modulePath) {
+				found[p] = true
+			}
+		}
+		return nil
+	})
+	var out []string
+	for p := range found {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out, err
+}
+
+// files are go.mod and go.sum of a program.
+func (m *Module) files(model string) (mod, sum []byte) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "module mtcprogram/%s\n\ngo %s\n", strings.ToLower(plainPath(model)), m.Go)
+	if m.Dir == "" {
+		fmt.Fprintf(&b, "\nrequire %s %s\n", modulePath, m.Version)
+		return b.Bytes(), nil
+	}
+	fmt.Fprintf(&b, "\nrequire %s v0.0.0\n", modulePath)
+	if len(m.Requires) > 0 {
+		b.WriteString("\nrequire (\n")
+		for _, r := range m.Requires {
+			fmt.Fprintf(&b, "\t%s %s // indirect\n", r.Path, r.Version)
+		}
+		b.WriteString(")\n")
+	}
+	dir := filepath.ToSlash(m.Dir)
+	if strings.ContainsAny(dir, " \t\"'`()[]{},") || strings.Contains(dir, "//") {
+		dir = strconv.Quote(dir)
+	}
+	fmt.Fprintf(&b, "\nreplace %s => %s\n", modulePath, dir)
+	return b.Bytes(), m.Sums
+}
+
+// plainPath keeps what a module path may hold.
+func plainPath(s string) string {
+	out := strings.Map(func(r rune) rune {
+		if r < 128 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-') {
+			return r
+		}
+		return -1
+	}, s)
+	if out == "" {
+		return "model"
+	}
+	return out
+}
