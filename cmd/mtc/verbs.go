@@ -22,4 +22,5 @@ import "github.com/spf13/cobra"
 // testscripts in testdata/script.
 var verbs = []func(e *env) *cobra.Command{
 	newCheckCmd,
+	newFmtCmd,
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/lang/diag"
+)
+
+// compileOptions are the choices that `mtc compile` and `mtc run` take; a build's record keeps
+// them, so that a build that is out of date is made again as it was.
+type compileOptions struct {
+	Preset     string   `json:"preset,omitempty"`
+	Set        []string `json:"set,omitempty"`
+	Model      string   `json:"model,omitempty"`
+	Target     string   `json:"target,omitempty"`
+	Placement  string   `json:"placement,omitempty"`
+	Slots      int64    `json:"slots,omitempty"`
+	GradSlots  int64    `json:"grad_slots,omitempty"`
+	MicroBatch int64    `json:"micro_batch,omitempty"`
+	Groups     int64    `json:"groups,omitempty"`
+	Recompute  string   `json:"recompute,omitempty"`
+}
+
+// compileFlagNames are the flags that bind adds, in order.
+var compileFlagNames = []string{"preset", "set", "model", "target", "placement", "slots", "grad-slots", "micro-batch", "groups", "recompute"}
+
+// bind adds the flags.
+func (o *compileOptions) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Preset, "preset", "", "a preset of the model")
+	fs.StringArrayVar(&o.Set, "set", nil, "a value `k=v`: a parameter of the model (D=512) or a field of the train block (train.steps=100); repeat it for more")
+	fs.StringVar(&o.Model, "model", "", "which model, where a file has several")
+	enumFlag(fs, &o.Target, "target", "", "what it runs on", "cpu")
+	enumFlag(fs, &o.Placement, "placement", "", "where weights and optimizer state live: in device memory, or on the host, streaming through", "resident", "stream")
+	fs.Int64Var(&o.Slots, "slots", 2, "device slots that layer weights stream through")
+	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "device slots that layer gradients leave through")
+	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "rows of a micro-batch; 0: as many as make up to 8192 tokens")
+	fs.Int64Var(&o.Groups, "groups", 1, "groups of micro-batches a step; weights cross once a group and pass")
+	fs.StringVar(&o.Recompute, "recompute", "none", "blocks whose forward runs again in backward: all, none, or `names` with commas")
+}
+
+// over returns the options with those of other whose flags were given.
+func (o compileOptions) over(other compileOptions, given func(flag string) bool) compileOptions {
+	if given("preset") {
+		o.Preset = other.Preset
+	}
+	if given("model") {
+		o.Model = other.Model
+	}
+	if given("target") {
+		o.Target = other.Target
+	}
+	if given("placement") {
+		o.Placement = other.Placement
+	}
+	if given("slots") {
+		o.Slots = other.Slots
+	}
+	if given("grad-slots") {
+		o.GradSlots = other.GradSlots
+	}
+	if given("micro-batch") {
+		o.MicroBatch = other.MicroBatch
+	}
+	if given("groups") {
+		o.Groups = other.Groups
+	}
+	if given("recompute") {
+		o.Recompute = other.Recompute
+	}
+	o.Set = mergeSets(o.Set, other.Set)
+	return o
+}
+
+// mergeSets lays later settings over earlier ones of the same key.
+func mergeSets(a, b []string) []string {
+	var out []string
+	for i, s := range append(append([]string{}, a...), b...) {
+		key, _, _ := strings.Cut(s, "=")
+		replaced := false
+		for j := range out {
+			if k, _, _ := strings.Cut(out[j], "="); strings.TrimSpace(k) == strings.TrimSpace(key) {
+				out[j], replaced = s, true
+			}
+		}
+		if !replaced {
+			out = append(out, s)
+		}
+		_ = i
+	}
+	return out
+}
+
+// check refuses numbers that no schedule has.
+func (o *compileOptions) check() error {
+	for _, c := range []struct {
+		flag        string
+		value, low  int64
+		explanation string
+	}{
+		{"slots", o.Slots, 1, ""}, {"grad-slots", o.GradSlots, 1, ""},
+		{"micro-batch", o.MicroBatch, 0, ""}, {"groups", o.Groups, 1, ""},
+	} {
+		if c.value < c.low {
+			return usageErrorf("`--%s` is at least %d, not %d", c.flag, c.low, c.value)
+		}
+	}
+	return nil
+}
+
+// compile runs the compiler on a file.
+func (o *compileOptions) compile(ctx context.Context, path, dumpAfter string, l *diag.List) (*compiler.Result, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return compiler.Compile(ctx, compiler.Options{
+		Path: path, Preset: o.Preset, Set: o.Set, Model: o.Model, Target: o.Target,
+		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, MicroBatch: o.MicroBatch,
+		Groups: o.Groups, Recompute: o.Recompute, DumpAfter: dumpAfter, Version: version(),
+	}, l)
+}

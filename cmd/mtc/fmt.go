@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/megatrain/mtc/lang/format"
+	"github.com/megatrain/mtc/lang/source"
+)
+
+func newFmtCmd(e *env) *cobra.Command {
+	var write, list bool
+	cmd := &cobra.Command{
+		Use:   "fmt [-w | -l] FILE.mt ...",
+		Short: "print a model in the canonical layout",
+		Long: `
+Prints each file in its one canonical layout; "-" reads the input. Comments stay where they
+are, and the meaning stays the same. A file with syntax errors is left alone.`,
+		Example: "  mtc fmt m.mt           print\n  mtc fmt -w *.mt        rewrite the files\n  mtc fmt -l models/*.mt list those that would change (exit 1 if any)",
+		Args:    argRange(1, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if write && list {
+				return usageErrorf("`-w` and `-l` exclude each other")
+			}
+			changed := 0
+			for _, name := range args {
+				text, err := readText(e, name)
+				if err != nil {
+					return err
+				}
+				out, err := format.Source(source.New(name, text))
+				if err != nil {
+					return err
+				}
+				same := bytes.Equal(text, out)
+				switch {
+				case list:
+					if !same {
+						changed++
+						fmt.Fprintln(e.out, name)
+					}
+				case write && name != "-":
+					if !same {
+						if err := replaceFile(name, out); err != nil {
+							return err
+						}
+					}
+				default:
+					if _, err := e.out.Write(out); err != nil {
+						return err
+					}
+				}
+			}
+			if changed > 0 {
+				return exitStatus(exitInput)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&write, "write", "w", false, "write the result back to the file")
+	cmd.Flags().BoolVarP(&list, "list", "l", false, "list the files whose layout differs")
+	return cmd
+}
+
+// replaceFile writes a file so that a crash leaves either the old or the new text; its mode is kept.
+func replaceFile(name string, text []byte) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	if _, err := tmp.Write(text); err != nil {
+		tmp.Close()
+		return err
+	}
+	if err := tmp.Chmod(info.Mode().Perm()); err != nil {
+		tmp.Close()
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), name)
+}
