@@ -209,14 +209,39 @@ var plain = table{
 			dst[i], dst[i+n] = p, q
 		}
 	},
-	rotatePairs: func(dst, add, a, cos, sin []float32) {
-		for i := range cos {
-			x, y, c, s := a[2*i], a[2*i+1], cos[i], sin[i]
-			p, q := fma(x, c, -(y*s)), fma(y, c, x*s)
-			if add != nil {
-				p, q = add[2*i]+p, add[2*i+1]+q
+	rotatePairs: rotatePairs,
+	softmaxColumns: func(s []float32, ld, rows int, m, l, alpha []float32, scale float32) {
+		for q := range m {
+			top := m[q]
+			for j := range rows {
+				top = max(top, s[j*ld+q]*scale)
 			}
-			dst[2*i], dst[2*i+1] = p, q
+			// Nothing visible yet: subtract 0, since -Inf - -Inf is not a number.
+			base := top
+			if math.IsInf(float64(top), -1) {
+				base = 0
+			}
+			alpha[q] = exp(m[q] - base)
+			sum := l[q] * alpha[q]
+			for j := range rows {
+				p := exp(fma(s[j*ld+q], scale, -base))
+				s[j*ld+q] = p
+				sum += p
+			}
+			m[q], l[q] = top, sum
+		}
+	},
+	softmaxGrad: func(p, ds []float32, scale, lse, delta, cap float32) {
+		for i, s := range p {
+			e, bend := float32(0), float32(1)
+			if cap > 0 {
+				t := tanh(s * (scale / cap))
+				e, bend = exp(fma(t, cap, -lse)), (1-t)*(1+t)
+			} else {
+				e = exp(fma(s, scale, -lse))
+			}
+			p[i] = e
+			ds[i] = e * (ds[i] - delta) * scale * bend
 		}
 	},
 	adamw: func(p, g, m, v []float32, k *AdamW) {
@@ -302,8 +327,7 @@ func dRelu(x float32) float32 {
 }
 
 func dSigmoid(x float32) float32 {
-	s := sig64(float64(x))
-	return float32(s * (1 - s))
+	return float32(sig64(float64(x)) * sig64(-float64(x)))
 }
 
 func dSilu(v float32) float32 {
@@ -332,4 +356,16 @@ func dGeluTanh(v float32) float32 {
 func dGeluErf(v float32) float32 {
 	x := float64(v)
 	return float32(gaussCDF(x) + x*math.Exp(-x*x/2)*0.3989422804014327)
+}
+
+// rotatePairs serves all implementations.
+func rotatePairs(dst, add, a, cos, sin []float32) {
+	for i := range cos {
+		x, y, c, s := a[2*i], a[2*i+1], cos[i], sin[i]
+		p, q := fma(x, c, -(y*s)), fma(y, c, x*s)
+		if add != nil {
+			p, q = add[2*i]+p, add[2*i+1]+q
+		}
+		dst[2*i], dst[2*i+1] = p, q
+	}
 }

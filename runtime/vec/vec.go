@@ -10,9 +10,14 @@
 // rounding wherever it stands in the slice, so a range may be cut anywhere among threads.
 // Reductions run over the whole slice in an order fixed by its length.
 //
+// Vector functions end by clearing the upper halves of the registers: the compiler does not, and
+// scalar float code after them would otherwise run many times slower.
+//
 // The three implementations round alike where they use the same operations and may differ in
 // the last bit elsewhere; each is deterministic.
 package vec
+
+//go:generate go run gen_avx2.go
 
 // Level is an implementation.
 type Level int
@@ -32,7 +37,11 @@ func Active() Level { return level }
 var (
 	level = Plain
 	fn    = plain
+	// machine is the implementations that this machine has.
+	machine = map[Level]*table{Plain: &plain}
 )
+
+func use(l Level) { level, fn = l, *machine[l] }
 
 // table holds the functions of one implementation.
 type table struct {
@@ -60,6 +69,8 @@ type table struct {
 	normWeight      func(dw, db, dy, a []float32, mean, inv float32)
 	rotateHalf      func(dst, add, a, cos, sin []float32)
 	rotatePairs     func(dst, add, a, cos, sin []float32)
+	softmaxColumns  func(s []float32, ld, rows int, m, l, alpha []float32, scale float32)
+	softmaxGrad     func(p, ds []float32, scale, lse, delta, cap float32)
 	adamw           func(p, g, m, v []float32, k *AdamW)
 }
 
@@ -138,8 +149,8 @@ func Max(a []float32) float32 { return fn.max(a) }
 // Exp is dst = e^a within 1 ulp; results below the smallest normal number are 0.
 func Exp(dst, a []float32) { fn.exp(dst, a) }
 
-// ExpSub is dst = e^(a - m); it returns the sum of dst, accumulated in float32 in 16 lanes.
-// Padding a with -Inf to a multiple of 16 does not change the sum.
+// ExpSub is dst = e^(a - m); it returns the sum of dst, accumulated in float32 in up to 16
+// lanes, added as a tree at the end.
 func ExpSub(dst, a []float32, m float32) float32 { return fn.expSub(dst, a, m) }
 
 // SumExp is the sum of e^(a - m), accumulated in float64.
@@ -229,6 +240,24 @@ func RotateHalf(dst, add, a, cos, sin []float32) { fn.rotateHalf(dst, add, a, co
 
 // RotatePairs rotates the pairs (a[2i], a[2i+1]) likewise (interleaved layout).
 func RotatePairs(dst, add, a, cos, sin []float32) { fn.rotatePairs(dst, add, a, cos, sin) }
+
+// SoftmaxColumns takes one block of a running softmax over the columns of s: rows of len(m)
+// floats, ld apart, len(m) a multiple of 16. Column q's running maximum m[q] (of scaled
+// values) and sum l[q] are brought up to date, s becomes e^(scale*s - m), and alpha[q] is the
+// factor that everything accumulated under the old maximum takes. -Inf stands for values that
+// are not visible; a column that has seen nothing has m = -Inf and l = 0. Rows are added in
+// order.
+func SoftmaxColumns(s []float32, ld, rows int, m, l, alpha []float32, scale float32) {
+	fn.softmaxColumns(s, ld, rows, m, l, alpha, scale)
+}
+
+// SoftmaxGrad takes one row of attention's backward, len(p) a multiple of 16. On entry p is
+// the products s = q.k and ds the gradients of the probabilities; on return p is the
+// probabilities e^(scale*s - lse) and ds is p (ds - delta) scale, the gradient of s. With a
+// cap above 0, scale*s is capped first: cap * tanh(scale*s / cap).
+func SoftmaxGrad(p, ds []float32, scale, lse, delta, cap float32) {
+	fn.softmaxGrad(p, ds, scale, lse, delta, cap)
+}
 
 // AdamW are the constants of one AdamW step (Loshchilov and Hutter, arXiv 1711.05101), as
 // float32 after their products were formed in float64.
