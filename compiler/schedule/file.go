@@ -1,0 +1,298 @@
+package schedule
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// File is what schedule.json holds: a plan in words, for people and tools. It is written by
+// JSON and read by Parse; names stand for numbers, except tasks, which keep their IDs.
+type File struct {
+	Model     string `json:"model"`
+	Params    int64  `json:"params"`
+	Placement string `json:"placement"`
+	Source    string `json:"source"`
+	Target    string `json:"target"`
+	Compiler  string `json:"compiler"`
+	Hash      string `json:"hash"`
+
+	Batch     int64 `json:"batch"` // rows a step
+	Seq       int64 `json:"seq"`
+	Rows      int64 `json:"rows"` // of a micro-batch
+	Micros    int64 `json:"micros"`
+	Groups    int64 `json:"groups"`
+	Slots     int64 `json:"slots"`
+	GradSlots int64 `json:"grad_slots"`
+	Clip      bool  `json:"clip"`
+
+	Lanes   []string     `json:"lanes"`
+	Memory  FileMemory   `json:"memory"`
+	Slabs   []FileSlab   `json:"slabs"`
+	Buffers []FileBuffer `json:"buffers"`
+	Tasks   []FileTask   `json:"tasks"`
+}
+
+// FileMemory are the peaks in bytes. HostPeak includes Runtime: what the process needs
+// besides the plan's arenas.
+type FileMemory struct {
+	DevicePeak int64       `json:"device_peak"`
+	HostPeak   int64       `json:"host_peak"`
+	Runtime    int64       `json:"runtime"`
+	Arenas     []FileArena `json:"arenas"`
+}
+
+// FileArena is an arena and, by purpose, the buffers in it. Purposes may add up to more than
+// the arena, because buffers of different times share memory.
+type FileArena struct {
+	Name       string     `json:"name"`
+	Memory     string     `json:"memory"`
+	Bytes      int64      `json:"bytes"`
+	Generation int64      `json:"generation"` // bytes that generation alone needs
+	Holds      []FileHold `json:"holds"`
+}
+
+// FileHold is the buffers of an arena that serve one purpose.
+type FileHold struct {
+	Purpose string `json:"purpose"`
+	Buffers int    `json:"buffers"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// FileSlab is a slab.
+type FileSlab struct {
+	Name   string `json:"name"`
+	Elems  int64  `json:"elems"`
+	Params int    `json:"params"`
+}
+
+// FileBuffer is a buffer.
+type FileBuffer struct {
+	Name   string `json:"name"`
+	Arena  string `json:"arena"`
+	Off    int64  `json:"off"`
+	Bytes  int64  `json:"bytes"`
+	Copies int    `json:"copies"`
+}
+
+// FileTask is a task. Layer counts block instances from 0 and is -1 for what belongs to none,
+// as Micro is for what belongs to no micro-batch. Bytes are those a copy moves, else those
+// the task reads and writes.
+type FileTask struct {
+	ID       int        `json:"id"`
+	List     string     `json:"list"`
+	Kind     string     `json:"kind"`
+	Func     string     `json:"func,omitempty"`
+	Lane     string     `json:"lane"`
+	Layer    int        `json:"layer"`
+	Micro    int        `json:"micro"`
+	Unit     string     `json:"unit,omitempty"`
+	Slab     string     `json:"slab,omitempty"`
+	Template string     `json:"template"`
+	Step     int        `json:"step"` // 0: the list's own step, -1: the step before
+	Span     string     `json:"span,omitempty"`
+	Reads    []string   `json:"reads"`
+	Writes   []string   `json:"writes"`
+	Src      string     `json:"src,omitempty"`
+	Dst      string     `json:"dst,omitempty"`
+	Waits    []FileWait `json:"waits"`
+	FLOPs    int64      `json:"flops"`
+	Bytes    int64      `json:"bytes"`
+}
+
+// FileWait names a task that must be done before: of the same list, or with Back = 1 the task
+// of the step before that corresponds to the one named.
+type FileWait struct {
+	Task int `json:"task"`
+	Back int `json:"back"`
+}
+
+// FileOf puts a plan in words.
+func FileOf(p *plan.Plan) *File {
+	f := &File{
+		Model: p.Model, Params: p.NumParams, Placement: p.Placement, Source: p.Source, Target: p.Target,
+		Compiler: p.Compiler, Hash: p.Hash, Batch: p.Batch, Seq: p.Seq, Rows: p.Rows, Micros: p.Micros,
+		Groups: p.Groups, Slots: p.Slots, GradSlots: p.GradSlots, Clip: p.Clip,
+		Lanes: []string{}, Slabs: []FileSlab{}, Buffers: []FileBuffer{}, Tasks: []FileTask{},
+	}
+	for l := range device.NumLanes {
+		f.Lanes = append(f.Lanes, l.String())
+	}
+	for _, s := range p.Slabs {
+		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params)})
+	}
+	for _, b := range p.Buffers[1:] {
+		copies := 1
+		if b.Parity {
+			copies = 2
+		}
+		f.Buffers = append(f.Buffers, FileBuffer{b.Name, p.Arenas[b.Arena].Name, b.Off, b.Bytes, copies})
+	}
+	f.Memory = fileMemory(p)
+	recorders := recordersOf(p)
+	for i := range p.Tasks {
+		f.Tasks = append(f.Tasks, fileTask(p, &p.Tasks[i], recorders))
+	}
+	return f
+}
+
+func fileTask(p *plan.Plan, t *plan.Task, recorders [plan.NumLists][]int) FileTask {
+	x := FileTask{
+		ID: t.ID, List: t.List.String(), Kind: t.Kind.String(), Func: t.Func.String(), Lane: t.Lane.String(),
+		Layer: -1, Micro: t.Micro, Step: -t.Back, Reads: []string{}, Writes: []string{}, Waits: []FileWait{},
+		FLOPs: t.FLOPs, Bytes: t.Moved,
+	}
+	if t.Unit >= 0 {
+		x.Unit, x.Layer = p.Units[t.Unit].Name, p.Units[t.Unit].Layer
+	}
+	if t.Slab >= 0 {
+		x.Slab = p.Slabs[t.Slab].Name
+	}
+	if t.Template >= 0 {
+		x.Template = p.Templates[t.Template]
+	}
+	if t.Span < len(p.Spans) {
+		x.Span = p.Spans[t.Span]
+	}
+	for _, id := range t.Reads {
+		x.Reads = append(x.Reads, p.Buffers[id].Name)
+	}
+	for _, id := range t.Writes {
+		x.Writes = append(x.Writes, p.Buffers[id].Name)
+	}
+	if t.Src != plan.NoBuf {
+		x.Src, x.Dst = p.Buffers[t.Src].Name, p.Buffers[t.Dst].Name
+		if t.Kind != plan.Accumulate {
+			x.Bytes = t.Bytes
+		}
+	}
+	for _, w := range t.Waits {
+		// What the step before recorded was recorded by the steady step's task in the long run.
+		list := t.List
+		if w.Back == 1 {
+			list = plan.Steady
+		}
+		x.Waits = append(x.Waits, FileWait{recorders[list][w.Event], w.Back})
+	}
+	return x
+}
+
+// recordersOf finds, by list and event, the task that records it; -1 for none.
+func recordersOf(p *plan.Plan) [plan.NumLists][]int {
+	var out [plan.NumLists][]int
+	for l := range out {
+		out[l] = make([]int, p.Events)
+		for e := range out[l] {
+			out[l][e] = -1
+		}
+		for i := p.Lists[l].Start; i < p.Lists[l].End; i++ {
+			if e := p.Tasks[i].Event; e >= 0 {
+				out[l][e] = i
+			}
+		}
+	}
+	return out
+}
+
+func fileMemory(p *plan.Plan) FileMemory {
+	m := FileMemory{Runtime: memplan.RuntimeBytes(p), Arenas: []FileArena{}}
+	m.DevicePeak, m.HostPeak = memplan.Peak(p)
+	m.HostPeak += m.Runtime
+	purpose := purposes(p)
+	for a, arena := range p.Arenas {
+		x := FileArena{Name: arena.Name, Memory: arena.Memory.String(), Bytes: arena.Bytes, Generation: arena.GenBytes, Holds: []FileHold{}}
+		for i := 1; i < len(p.Buffers); i++ {
+			b := &p.Buffers[i]
+			if b.Arena != a {
+				continue
+			}
+			k := 0
+			for k < len(x.Holds) && x.Holds[k].Purpose != purpose[i] {
+				k++
+			}
+			if k == len(x.Holds) {
+				x.Holds = append(x.Holds, FileHold{Purpose: purpose[i]})
+			}
+			x.Holds[k].Buffers++
+			x.Holds[k].Bytes += b.Bytes
+			if b.Parity {
+				x.Holds[k].Bytes += b.Bytes
+			}
+		}
+		m.Arenas = append(m.Arenas, x)
+	}
+	return m
+}
+
+// JSON is schedule.json: the same plan gives the same bytes. Tasks and buffers stand one on
+// a line, so that line tools can read them too.
+func JSON(p *plan.Plan) []byte {
+	f := FileOf(p)
+	tasks, buffers := f.Tasks, f.Buffers
+	f.Tasks, f.Buffers = nil, nil
+	head, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("schedule.json: %v", err)) // plain data always marshals
+	}
+	var out bytes.Buffer
+	out.Grow(len(head) + 512*len(tasks))
+	rest := head
+	rest = list(&out, rest, "buffers", buffers)
+	rest = list(&out, rest, "tasks", tasks)
+	out.Write(rest)
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+// list writes head up to the null value of a key, and the items in its place; it returns the
+// rest of head.
+func list[T any](out *bytes.Buffer, head []byte, key string, items []T) []byte {
+	mark := fmt.Appendf(nil, "\n  %q: null", key)
+	before, after, ok := bytes.Cut(head, mark)
+	if !ok {
+		panic("schedule.json: no place for " + key)
+	}
+	out.Write(before)
+	fmt.Fprintf(out, "\n  %q: [", key)
+	for i, x := range items {
+		line, err := json.Marshal(x)
+		if err != nil {
+			panic(fmt.Sprintf("schedule.json: %v", err))
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString("\n    ")
+		out.Write(line)
+	}
+	out.WriteString("\n  ]")
+	return after
+}
+
+// Parse reads a schedule.json.
+func Parse(text []byte) (*File, error) {
+	f := &File{}
+	if err := json.Unmarshal(text, f); err != nil {
+		return nil, fmt.Errorf("this is not a schedule: %w", err)
+	}
+	lanes := map[string]bool{}
+	for _, l := range f.Lanes {
+		lanes[l] = true
+	}
+	for i := range f.Tasks {
+		t := &f.Tasks[i]
+		if t.ID != i || !lanes[t.Lane] {
+			return nil, fmt.Errorf("this is not a schedule: its task %d is out of place", i)
+		}
+		for _, w := range t.Waits {
+			if w.Task < 0 || w.Task >= len(f.Tasks) || w.Back < 0 || w.Back > 1 {
+				return nil, fmt.Errorf("this is not a schedule: its task %d waits for one that does not exist", i)
+			}
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,66 @@
+package schedule
+
+import (
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// purposes says, by buffer, what it is for, as the plan's tables and tasks use it.
+func purposes(p *plan.Plan) []string {
+	out := make([]string, len(p.Buffers))
+	set := func(what string, ids ...plan.BufID) {
+		for _, id := range ids {
+			if id != plan.NoBuf && out[id] == "" {
+				out[id] = what
+			}
+		}
+	}
+	for _, s := range p.Slabs {
+		set("weights", s.Weight)
+		set("moments", s.M, s.V)
+	}
+	for _, t := range p.Tables {
+		set("tables", t.Buf)
+	}
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		b := &t.Bind
+		switch t.Kind {
+		case plan.Prefetch:
+			set("weight slots", t.Dst)
+		case plan.Offload:
+			set("gradient slots", t.Src)
+		case plan.Accumulate:
+			set("gradient slots", t.Src)
+		case plan.Compute:
+			set("work", b.Work)
+			set("caches", b.State)
+		}
+	}
+	for _, s := range p.Slabs {
+		what := "gradients"
+		if p.Placement == Stream && p.Buffers[s.Grad].Bytes > 0 && !p.Clip && p.Groups == 1 {
+			what = "gradient slots"
+		}
+		set(what, s.Grad)
+	}
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		b := &t.Bind
+		if t.Kind != plan.Compute || t.Lane != device.Compute {
+			continue
+		}
+		if t.List >= plan.Prefill {
+			set("generation", b.Out...)
+			continue
+		}
+		set("saved activations", b.Saved)
+		set("activations", b.Out...)
+		set("activation gradients", b.DIn...)
+		set("activation gradients", b.DOut...)
+	}
+	for i := range out {
+		set("inputs, scalars, results", plan.BufID(i))
+	}
+	return out
+}
