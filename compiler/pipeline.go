@@ -69,13 +69,16 @@ var pipeline = []pass{
 }
 
 // PassInfo names a pass.
-type PassInfo struct{ Name, Doc string }
+type PassInfo struct {
+	Name, Doc string
+	Back      bool // Check leaves it out
+}
 
 // Passes lists the passes in order.
 func Passes() []PassInfo {
 	out := make([]PassInfo, len(pipeline))
 	for i, p := range pipeline {
-		out[i] = PassInfo{p.Name, p.Doc}
+		out[i] = PassInfo{p.Name, p.Doc, p.Back}
 	}
 	return out
 }
