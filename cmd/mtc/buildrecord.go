@@ -8,11 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"sync"
 
 	"github.com/megatrain/mtc/compiler"
-	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // recordFile says what a build folder was made from.
@@ -140,11 +138,3 @@ var ownHash = sync.OnceValue(func() string {
 	}
 	return hashOf(text)[:16]
 })
-
-// programName is the executable of a model.
-func programName(p *plan.Plan) string {
-	if runtime.GOOS == "windows" {
-		return p.Model + ".exe"
-	}
-	return p.Model
-}

@@ -25,9 +25,6 @@ type compileOptions struct {
 	Recompute  string   `json:"recompute,omitempty"`
 }
 
-// compileFlagNames are the flags that bind adds, in order.
-var compileFlagNames = []string{"preset", "set", "model", "target", "placement", "slots", "grad-slots", "micro-batch", "groups", "recompute"}
-
 // bind adds the flags.
 func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Preset, "preset", "", "a preset of the model")
@@ -78,7 +75,7 @@ func (o compileOptions) over(other compileOptions, given func(flag string) bool)
 // mergeSets lays later settings over earlier ones of the same key.
 func mergeSets(a, b []string) []string {
 	var out []string
-	for i, s := range append(append([]string{}, a...), b...) {
+	for _, s := range append(append([]string{}, a...), b...) {
 		key, _, _ := strings.Cut(s, "=")
 		replaced := false
 		for j := range out {
@@ -89,7 +86,6 @@ func mergeSets(a, b []string) []string {
 		if !replaced {
 			out = append(out, s)
 		}
-		_ = i
 	}
 	return out
 }
@@ -97,13 +93,9 @@ func mergeSets(a, b []string) []string {
 // check refuses numbers that no schedule has.
 func (o *compileOptions) check() error {
 	for _, c := range []struct {
-		flag        string
-		value, low  int64
-		explanation string
-	}{
-		{"slots", o.Slots, 1, ""}, {"grad-slots", o.GradSlots, 1, ""},
-		{"micro-batch", o.MicroBatch, 0, ""}, {"groups", o.Groups, 1, ""},
-	} {
+		flag       string
+		value, low int64
+	}{{"slots", o.Slots, 1}, {"grad-slots", o.GradSlots, 1}, {"micro-batch", o.MicroBatch, 0}, {"groups", o.Groups, 1}} {
 		if c.value < c.low {
 			return usageErrorf("`--%s` is at least %d, not %d", c.flag, c.low, c.value)
 		}
@@ -121,4 +113,9 @@ func (o *compileOptions) compile(ctx context.Context, path, dumpAfter string, l 
 		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, MicroBatch: o.MicroBatch,
 		Groups: o.Groups, Recompute: o.Recompute, DumpAfter: dumpAfter, Version: version(),
 	}, l)
+}
+
+// bind adds the flags about building.
+func (b *builder) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&b.source, "mtc-source", "", "source of mtc that programs are built from (default: found by itself)")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/runtime/fault"
 )
 
 // env is what a verb sees of the world around it.
@@ -187,6 +188,7 @@ func (e *env) finish(err error) int {
 	var status exitStatus
 	var list *diag.List
 	var ce *cliError
+	var fe *fault.Error
 	switch {
 	case err == nil:
 		return exitOK
@@ -201,6 +203,9 @@ func (e *env) finish(err error) int {
 			fmt.Fprintf(e.err, "  help: %s\n", h)
 		}
 		return ce.code
+	case errors.As(err, &fe):
+		fmt.Fprint(e.err, fault.Text(err))
+		return fe.ExitCode()
 	}
 	fmt.Fprintf(e.err, "error: %v\n", err)
 	return exitInput

@@ -102,6 +102,9 @@ func (l *List) add(sev Severity, code string, span source.Span, format string, a
 	return d
 }
 
+// Append adds the findings of another list.
+func (l *List) Append(other *List) { l.items = append(l.items, other.items...) }
+
 // HasErrors reports whether any item is an error.
 func (l *List) HasErrors() bool {
 	for _, d := range l.items {

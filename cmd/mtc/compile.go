@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/megatrain/mtc/codegen"
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/schedule"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+func newCompileCmd(e *env) *cobra.Command {
+	var o compileOptions
+	var b builder
+	var dump string
+	cmd := &cobra.Command{
+		Use:   "compile [FILE.mt]",
+		Short: "turn a model into a schedule, Go code and a program",
+		Long: "Writes a folder with schedule.json, readable Go and the program built from it. Without a\n" +
+			"file it takes the only .mt of the working folder.",
+		Example: "  mtc compile nano.mt\n  mtc compile gpt2.mt --preset medium --placement stream -o build/gpt2-medium",
+		Args:    argRange(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := modelFile(args)
+			if err != nil {
+				return err
+			}
+			if dump != "" {
+				return dumpAfter(cmd.Context(), e, &o, path, dump)
+			}
+			if b.dir == "" {
+				b.dir = defaultBuildDir(path)
+			}
+			return b.build(cmd.Context(), e, path, o)
+		},
+	}
+	o.bind(cmd.Flags())
+	cmd.Flags().StringVarP(&b.dir, "output", "o", "", "folder to write (default build/NAME)")
+	cmd.Flags().StringVar(&dump, "dump-after", "", "print what a pass made, and build nothing")
+	cmd.Flags().BoolVar(&b.sourcesOnly, "no-build", false, "write the sources, but do not build the program")
+	b.bind(cmd.Flags())
+	return cmd
+}
+
+// modelFile is the .mt given, or the only one of the working folder.
+func modelFile(args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	found, err := filepath.Glob("*.mt")
+	if err != nil {
+		return "", err
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", usageErrorf("there is no .mt file in this folder").hint("name one, or `mtc new NAME` writes one to start from")
+	}
+	return "", usageErrorf("there are several .mt files in this folder").hint("name one: %s", suggest.List(found))
+}
+
+// defaultBuildDir is build/NAME for NAME.mt.
+func defaultBuildDir(path string) string {
+	return filepath.Join("build", strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+}
+
+// dumpAfter prints one stage of the compiler.
+func dumpAfter(ctx context.Context, e *env, o *compileOptions, path, pass string) error {
+	var names []string
+	known := false
+	for _, p := range compiler.Passes() {
+		names = append(names, p.Name)
+		known = known || p.Name == pass
+	}
+	if !known {
+		return usageErrorf("there is no pass `%s`", pass).hint("%s", suggest.HintOr(pass, names))
+	}
+	var l diag.List
+	res, err := o.compile(ctx, path, pass, &l)
+	// A stage that was made is worth seeing even when a later pass found something.
+	fmt.Fprint(e.out, res.Dump)
+	if err == nil {
+		e.warn(&l)
+	}
+	return err
+}
+
+// warn prints findings that are no errors.
+func (e *env) warn(l *diag.List) {
+	if l.Len() > 0 {
+		e.report(l)
+	}
+}
+
+// builder turns a model into a build folder.
+type builder struct {
+	dir         string
+	source      string // of mtc's runtime, "": found
+	sourcesOnly bool
+	quiet       bool
+}
+
+// build compiles path into the folder and says what came of it.
+func (b *builder) build(ctx context.Context, e *env, path string, o compileOptions) error {
+	var l diag.List
+	res, err := o.compile(ctx, path, "", &l)
+	if err != nil {
+		return err
+	}
+	e.warn(&l)
+	module, err := codegen.FindModule(b.source)
+	if err != nil && !b.sourcesOnly {
+		return buildFault(err)
+	}
+	files, err := codegen.Generate(codegen.Input{Program: res.Program, Plan: res.Plan, Module: module})
+	if err != nil {
+		return err
+	}
+	files["schedule.json"] = schedule.JSON(res.Plan)
+	if err := b.write(files); err != nil {
+		return err
+	}
+	program := ""
+	if !b.sourcesOnly {
+		binary, err := codegen.Build(ctx, b.dir, res.Plan.Model)
+		if err != nil {
+			return buildFault(err)
+		}
+		program = filepath.Base(binary)
+	}
+	if err := newRecord(b.dir, path, o, res, program).write(b.dir); err != nil {
+		return cannotWrite(b.dir, err)
+	}
+	if !b.quiet {
+		b.summary(e, path, res.Plan, files, program)
+	}
+	return nil
+}
+
+// write replaces the generated files of the folder. The record goes first and comes back last,
+// so that a build that is cut short is not taken for a whole one; files of an earlier build
+// that this one does not make are removed.
+func (b *builder) write(files map[string][]byte) error {
+	if err := os.MkdirAll(b.dir, 0o777); err != nil {
+		return cannotWrite(b.dir, err)
+	}
+	if err := os.Remove(filepath.Join(b.dir, recordFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return cannotWrite(b.dir, err)
+	}
+	old, err := filepath.Glob(filepath.Join(b.dir, "*_gen.go"))
+	if err != nil {
+		return err
+	}
+	for _, path := range old {
+		if _, again := files[filepath.Base(path)]; !again {
+			if err := os.Remove(path); err != nil {
+				return cannotWrite(b.dir, err)
+			}
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(b.dir, name), text, 0o666); err != nil {
+			return cannotWrite(b.dir, err)
+		}
+	}
+	return nil
+}
+
+func cannotWrite(dir string, err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return machineErrorf("%s cannot be written: %v", dir, err).hint("give another folder with `-o DIR`")
+}
+
+// buildFault words an error of codegen.
+func buildFault(err error) error {
+	ce := inputErrorf("%v", err)
+	var be *codegen.BuildError
+	var me *codegen.ModuleError
+	switch {
+	case errors.As(err, &be):
+		ce.code = exitInternal
+		if be.Machine {
+			ce.code = exitMachine
+		}
+		if be.Hint != "" {
+			ce = ce.hint("%s", be.Hint)
+		}
+	case errors.As(err, &me):
+		ce.code = exitMachine
+		ce = ce.hint("%s", me.Help())
+	}
+	return ce
+}
+
+// summary says what was made and what to do with it.
+func (b *builder) summary(e *env, path string, p *plan.Plan, files map[string][]byte, program string) {
+	fmt.Fprintf(e.out, "%s: %s parameters in %d units\n", p.Model, telemetry.Group(p.NumParams), len(p.Units))
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(e.out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	placement := p.Placement
+	if placement == schedule.Stream {
+		placement = fmt.Sprintf("stream, %d weight slots, %d gradient slots", p.Slots, p.GradSlots)
+	}
+	row("placement", "%s", placement)
+	row("step", "%d rows of %s tokens in %d micro-batches, %d groups", p.Batch, telemetry.Group(p.Seq), p.Micros, p.Groups)
+	var memory [2]int64
+	for _, a := range p.Arenas {
+		memory[a.Memory] += a.Bytes
+	}
+	row("memory", "%s device, %s host", telemetry.Bytes(memory[device.DeviceMemory]), telemetry.Bytes(memory[device.HostMemory]))
+	var lists []string
+	for l := range plan.NumLists {
+		if n := p.Lists[l].End - p.Lists[l].Start; n > 0 {
+			lists = append(lists, fmt.Sprintf("%s %d", l, n))
+		}
+	}
+	row("tasks", "%s", strings.Join(lists, ", "))
+	var names []string
+	for name := range files {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	row("wrote", "%s", filepath.ToSlash(b.dir)+"/")
+	for _, line := range columns(names, 66) {
+		row("", "%s", line)
+	}
+	if program == "" {
+		fmt.Fprintf(e.out, "next: `go build` in %s\n", b.dir)
+		return
+	}
+	row("program", "%s", filepath.ToSlash(filepath.Join(b.dir, program)))
+	data := ""
+	if len(p.Train.Data) == 0 {
+		data = " --data FILES"
+	}
+	fmt.Fprintf(e.out, "next: mtc run %s%s\n", filepath.ToSlash(b.dir), data)
+}
+
+// columns joins words to lines of at most width columns.
+func columns(words []string, width int) []string {
+	var lines []string
+	for _, w := range words {
+		if n := len(lines); n > 0 && len(lines[n-1])+2+len(w) <= width {
+			lines[n-1] += ", " + w
+		} else {
+			lines = append(lines, w)
+		}
+	}
+	return lines
+}

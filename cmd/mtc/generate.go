@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/megatrain/mtc/runtime/program"
+)
+
+func newGenerateCmd(e *env) *cobra.Command {
+	var pass passedFlags
+	cmd := &cobra.Command{
+		Use:   "generate [RUN]",
+		Short: "sample from a trained model",
+		Long: "RUN is the folder of a run, or one of its checkpoints (RUN/step-N). Without it the newest run\n" +
+			"of ./runs is taken.",
+		Example: "  mtc generate runs/nano --prompt \"func main\" --tokens 300",
+		Args:    argRange(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := runFolder(args)
+			if err != nil {
+				return err
+			}
+			path := run
+			if strings.HasPrefix(filepath.Base(run), "step-") {
+				path = filepath.Dir(run)
+			}
+			exe := programPath(filepath.Join(path, "program"))
+			if _, err := os.Stat(exe); err != nil {
+				return inputErrorf("%s is not the folder of a run: it has no program", path).
+					hint("`mtc run` makes one; give its --out folder")
+			}
+			return execProgram(e, exe, append([]string{"generate", run}, pass.args(cmd.Flags())...))
+		},
+	}
+	pass.bind(cmd.Flags(), program.GenerateFlags)
+	return cmd
+}
+
+// runFolder is the run given, or the newest one of ./runs.
+func runFolder(args []string) (string, error) {
+	if len(args) == 1 {
+		if _, err := os.Stat(args[0]); err != nil {
+			return "", inputErrorf("%s cannot be read: %v", args[0], reasonOf(err)).hint("give the --out folder of a run")
+		}
+		return filepath.Clean(args[0]), nil
+	}
+	found, err := filepath.Glob(filepath.Join("runs", "*", "run.json"))
+	if err != nil || len(found) == 0 {
+		return "", usageErrorf("there are no runs in ./runs").hint("name the folder of a run: `mtc generate RUN --prompt TEXT`")
+	}
+	best := found[0]
+	for _, path := range found[1:] {
+		if a, err := os.Stat(path); err == nil {
+			if b, err := os.Stat(best); err == nil && a.ModTime().After(b.ModTime()) {
+				best = path
+			}
+		}
+	}
+	return filepath.Dir(best), nil
+}
+
+// programPath adds what the system wants at the end of an executable's name.
+func programPath(path string) string {
+	if runtime.GOOS == "windows" {
+		return path + ".exe"
+	}
+	return path
+}

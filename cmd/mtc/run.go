@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/megatrain/mtc/runtime/program"
+)
+
+func newRunCmd(e *env) *cobra.Command {
+	var o compileOptions
+	b := builder{quiet: true}
+	var pass passedFlags
+	cmd := &cobra.Command{
+		Use:   "run [BUILD | FILE.mt]",
+		Short: "train a model, compiling it first where that is needed",
+		Long: "Runs the program of a build folder, or of a .mt. What changed is compiled again: the text, a\n" +
+			"parameter of the model, or a setting that shapes the schedule. Without an argument it runs\n" +
+			"the newest build of ./build.",
+		Example: "  mtc run nano.mt --data corpus/ --steps 500\n  mtc run build/nano --set 'train.lr=cosine(peak = 1e-3, warmup = 20)'\n  mtc run --resume",
+		Args:    argRange(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := runner{env: e, builder: &b, given: cmd.Flags().Changed, options: o}
+			dir, err := r.prepare(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return r.exec(dir, pass.args(cmd.Flags()))
+		},
+	}
+	o.bind(cmd.Flags())
+	b.bind(cmd.Flags())
+	pass.bind(cmd.Flags(), program.TrainFlags, "set", "root")
+	return cmd
+}
+
+// passedFlags are flags of the program that mtc takes and passes on.
+type passedFlags struct{ list []program.Flag }
+
+// bind adds the program's flags but those that mtc handles itself.
+func (p *passedFlags) bind(fs *pflag.FlagSet, list []program.Flag, but ...string) {
+	for _, f := range list {
+		skip := false
+		for _, name := range but {
+			skip = skip || f.Name == name
+		}
+		if skip {
+			continue
+		}
+		p.list = append(p.list, f)
+		fs.StringArray(f.Name, nil, f.Doc)
+		flag := fs.Lookup(f.Name)
+		flag.Value = &passedValue{list: flag.Value.(pflag.SliceValue), Value: flag.Value, kind: f.Arg}
+		if f.Optional {
+			flag.NoOptDefVal = optional
+		}
+	}
+}
+
+// optional stands for a value that was left out.
+const optional = "\x00"
+
+// passedValue keeps the texts of a flag; the program checks them.
+type passedValue struct {
+	pflag.Value
+	list pflag.SliceValue
+	kind string
+}
+
+func (v *passedValue) Type() string   { return v.kind }
+func (v *passedValue) String() string { return "" }
+
+// args are the flags that were given, as the program takes them.
+func (p *passedFlags) args(fs *pflag.FlagSet) []string {
+	var out []string
+	for _, f := range p.list {
+		flag := fs.Lookup(f.Name)
+		if !flag.Changed {
+			continue
+		}
+		values := flag.Value.(*passedValue).list.GetSlice()
+		if !f.Many {
+			values = values[len(values)-1:]
+		}
+		for _, v := range values {
+			if v == optional {
+				out = append(out, "--"+f.Name)
+			} else {
+				out = append(out, "--"+f.Name+"="+v)
+			}
+		}
+	}
+	return out
+}
+
+// runner finds or makes the program to run.
+type runner struct {
+	env     *env
+	builder *builder
+	given   func(flag string) bool
+	options compileOptions // as on the command line
+	pass    []string       // settings for the program
+}
+
+// prepare returns the build folder to run, compiled if need be.
+func (r *runner) prepare(ctx context.Context, args []string) (dir string, err error) {
+	target, isFile, err := r.target(args)
+	if err != nil {
+		return "", err
+	}
+	dir = target
+	if isFile {
+		dir = defaultBuildDir(target)
+	}
+	record, err := readRecord(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		record = nil
+	case err != nil:
+		return "", inputErrorf("%v", err).hint("`mtc compile` writes it again")
+	}
+	if record == nil && !isFile {
+		return "", inputErrorf("%s is not a build: it has no %s", dir, recordFile).hint("`mtc compile FILE.mt -o %s` makes one", dir)
+	}
+	path := target
+	options := r.split(record)
+	if !isFile {
+		path = record.resolve(dir, record.Source)
+		options = record.Options.over(options, r.given)
+	}
+	reason := "there is no build of it"
+	if record != nil {
+		reason = record.stale(dir, options)
+	}
+	if reason == "" {
+		return dir, nil
+	}
+	fmt.Fprintf(r.env.err, "compiling %s into %s: %s\n", path, dir, reason)
+	r.builder.dir = dir
+	return dir, r.builder.build(ctx, r.env, path, options)
+}
+
+// target is the .mt or build folder to run.
+func (r *runner) target(args []string) (path string, isFile bool, err error) {
+	if len(args) == 1 {
+		info, err := os.Stat(args[0])
+		if err != nil {
+			return "", false, inputErrorf("%s cannot be read: %v", args[0], reasonOf(err)).hint("name a build folder or a .mt")
+		}
+		return filepath.Clean(args[0]), !info.IsDir(), nil
+	}
+	if dir := newestBuild("build"); dir != "" {
+		return dir, false, nil
+	}
+	path, err = modelFile(nil)
+	return path, true, err
+}
+
+func reasonOf(err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// newestBuild is the folder below dir with the newest record; "" when there is none.
+func newestBuild(dir string) string {
+	found, err := filepath.Glob(filepath.Join(dir, "*", recordFile))
+	if err != nil {
+		return ""
+	}
+	best := ""
+	var newest int64
+	for _, path := range found {
+		info, err := os.Stat(path)
+		if err == nil && (best == "" || info.ModTime().UnixNano() > newest) {
+			best, newest = filepath.Dir(path), info.ModTime().UnixNano()
+		}
+	}
+	return best
+}
+
+// split gives the settings that a run may change to the program and the others to the
+// compiler. A value that the program cannot read, such as an expression, is compiled in.
+func (r *runner) split(record *buildRecord) compileOptions {
+	o := r.options
+	o.Set = nil
+	for _, s := range r.options.Set {
+		clip := record != nil && record.Clip
+		if program.Settable(s, clip) {
+			r.pass = append(r.pass, s)
+		} else {
+			o.Set = append(o.Set, s)
+		}
+	}
+	return o
+}
+
+// exec becomes the program.
+func (r *runner) exec(dir string, args []string) error {
+	record, err := readRecord(dir)
+	if err != nil {
+		return inputErrorf("%v", err)
+	}
+	root := filepath.Dir(record.resolve(dir, record.Source))
+	line := []string{"train", "--root=" + root}
+	for _, s := range r.pass {
+		line = append(line, "--set="+s)
+	}
+	return execProgram(r.env, filepath.Join(dir, record.Program), append(line, args...))
+}
+
+// execProgram runs a program in place of mtc, so that signals reach it.
+func execProgram(e *env, path string, args []string) error {
+	if !strings.ContainsRune(path, filepath.Separator) {
+		path = "." + string(filepath.Separator) + path
+	}
+	if e.out == os.Stdout && e.err == os.Stderr {
+		if err := replaceProcess(path, append([]string{path}, args...)); err != nil {
+			return machineErrorf("%s cannot be run: %v", path, err)
+		}
+	}
+	return runChild(e, path, args)
+}
