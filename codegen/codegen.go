@@ -60,7 +60,11 @@ func Generate(in Input) (map[string][]byte, error) {
 		files[g.sourceName()] = f.Text
 	}
 	if in.Module != nil {
-		files["go.mod"], files["go.sum"] = in.Module.files(in.Program.Model.Name)
+		mod, sum := in.Module.files(in.Program.Model.Name)
+		files["go.mod"] = mod
+		if len(sum) > 0 {
+			files["go.sum"] = sum
+		}
 	}
 	return files, nil
 }

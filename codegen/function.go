@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/dave/jennifer/jen"
@@ -17,6 +18,7 @@ type funcWriter struct {
 	name string // Go name of the template
 
 	names   localNames
+	slabs   []string // names of the weights of each slab, "" where none is used
 	locals  []*local // declared at the top, in order of first use
 	byPlace map[localKey]*local
 	rows    map[*local]string // inside a loop: names of the views that move with the row
@@ -30,6 +32,7 @@ type funcWriter struct {
 type local struct {
 	name  string
 	place ir.Place
+	early bool // lies where a result comes later
 }
 
 type localKey struct {
@@ -61,7 +64,9 @@ func newFuncWriter(t *ir.Template, fn *ir.Function, name string) *funcWriter {
 		w.names[s] = true
 	}
 	w.reserve(fn.Body)
+	w.slabs = make([]string, len(t.Slabs))
 	w.collect(fn.Body)
+	w.results()
 	return w
 }
 
@@ -86,6 +91,9 @@ func (w *funcWriter) collect(body []ir.Stmt) {
 		case *ir.Call:
 			for _, a := range s.Args {
 				w.local(a.Place)
+				if a.Place.Region == ir.RWeight && w.slabs[a.Place.Index] == "" {
+					w.slabs[a.Place.Index] = w.slabName(a.Place.Index)
+				}
 			}
 		case *ir.Loop:
 			if s.Last {
@@ -96,6 +104,29 @@ func (w *funcWriter) collect(body []ir.Stmt) {
 			w.collect(s.Body)
 		case *ir.IfFirst:
 			w.collect(s.Body)
+		}
+	}
+}
+
+// slabName is "w", or "w0", "w1" where a template binds several slabs.
+func (w *funcWriter) slabName(slab int) string {
+	name := "w"
+	if len(w.t.Slabs) > 1 {
+		name += strconv.Itoa(slab)
+	}
+	return w.names.take(name)
+}
+
+// results finds the values that only pass through the place of a result.
+func (w *funcWriter) results() {
+	last := map[[2]int]*local{}
+	for _, l := range w.locals {
+		if r := l.place.Region; r == ir.ROut || r == ir.RDIn {
+			k := [2]int{int(r), l.place.Index}
+			if last[k] != nil {
+				last[k].early = true
+			}
+			last[k] = l
 		}
 	}
 }
@@ -121,12 +152,14 @@ func (w *funcWriter) local(p ir.Place) *local {
 var sections = []struct {
 	title   string
 	regions []ir.Region
+	early   bool
 }{
-	{"What goes in and comes out.", []ir.Region{ir.RIn, ir.RTargets, ir.RScalars, ir.ROut, ir.RDOut, ir.RDIn, ir.RPartials}},
-	{"Constant tables.", []ir.Region{ir.RTable}},
-	{"Cached from earlier positions.", []ir.Region{ir.RState}},
-	{"Saved between forward and backward.", []ir.Region{ir.RSaved}},
-	{"Work memory; values that are not needed at once share it.", []ir.Region{ir.RWork}},
+	{"What goes in and comes out.", []ir.Region{ir.RIn, ir.RTargets, ir.RScalars, ir.ROut, ir.RDOut, ir.RDIn, ir.RPartials}, false},
+	{"Passing through the place of a result.", []ir.Region{ir.ROut, ir.RDIn}, true},
+	{"Constant tables.", []ir.Region{ir.RTable}, false},
+	{"Cached from earlier positions.", []ir.Region{ir.RState}, false},
+	{"Saved between forward and backward.", []ir.Region{ir.RSaved}, false},
+	{"Work memory; values that are not needed at once share it.", []ir.Region{ir.RWork}, false},
 }
 
 // body writes declarations and launches.
@@ -136,7 +169,7 @@ func (w *funcWriter) body() ([]jen.Code, error) {
 		var lines []jen.Code
 		for _, r := range s.regions {
 			for _, l := range w.locals {
-				if l.place.Region == r {
+				if l.place.Region == r && l.early == s.early {
 					lines = append(lines, jen.Id(l.name).Op(":=").Add(address(l.place)).Comment(l.place.Value))
 				}
 			}
@@ -147,6 +180,14 @@ func (w *funcWriter) body() ([]jen.Code, error) {
 			}
 			out = append(out, jen.Comment(s.title))
 			out = append(out, lines...)
+		}
+	}
+	for i, name := range w.slabs {
+		if name != "" {
+			if i == slices.IndexFunc(w.slabs, func(s string) bool { return s != "" }) {
+				out = append(out, jen.Line(), jen.Comment("Weights."))
+			}
+			out = append(out, jen.Id(name).Op(":=").Id("b").Dot("Weights").Index(jen.Lit(i)))
 		}
 	}
 	if len(out) > 0 {

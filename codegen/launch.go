@@ -52,11 +52,7 @@ func (w *funcWriter) launch(c *ir.Call) (jen.Code, error) {
 	call := jen.Qual(room, c.Launch.Func)
 	args := jen.Qual(room, c.Launch.Func+"Args")
 	width := 2*len(c.Op.Def.Name) + 2*len(c.Launch.Func) + 20
-	for _, list := range [][]field{operands, gradients, consts} {
-		for _, f := range list {
-			width += f.text
-		}
-	}
+	width += sum(operands) + sum(gradients) + sum(consts)
 	var values *jen.Statement
 	if width <= lineWidth {
 		var all []jen.Code
@@ -67,6 +63,9 @@ func (w *funcWriter) launch(c *ir.Call) (jen.Code, error) {
 		}
 		values = args.Values(all...)
 	} else {
+		if sum(operands)+sum(gradients) <= lineWidth-16 {
+			operands, gradients = append(operands, gradients...), nil
+		}
 		var lines []jen.Code
 		for _, list := range [][]field{operands, gradients, consts} {
 			lines = append(lines, broken(list)...)
@@ -103,6 +102,14 @@ func broken(list []field) []jen.Code {
 	return lines
 }
 
+func sum(list []field) int {
+	n := 0
+	for _, f := range list {
+		n += f.text
+	}
+	return n
+}
+
 func keyed(f field) *jen.Statement { return jen.Id(f.name).Op(":").Add(f.expr) }
 
 // isGradient tells whether an argument field is a gradient that the launch writes.
@@ -120,7 +127,7 @@ func (w *funcWriter) pointer(p ir.Place) *jen.Statement {
 	b := jen.Id("b")
 	switch p.Region {
 	case ir.RWeight:
-		return b.Dot("Weights").Index(jen.Lit(p.Index)).Dot("At").Call(w.offset(p))
+		return jen.Id(w.slabs[p.Index]).Dot("At").Call(w.offset(p))
 	case ir.RGrad:
 		return b.Dot("Grad").Call(jen.Lit(p.Index), w.offset(p))
 	case ir.RGradAdd:

@@ -3,7 +3,6 @@ package codegen
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -24,6 +23,7 @@ var funcOrder = []plan.Func{plan.Forward, plan.Recompute, plan.Backward, plan.Lo
 // templateFile writes the functions of one template.
 func (g *generator) templateFile(t *ir.Template, name string) ([]byte, error) {
 	f := g.newFile()
+	f.HeaderComment("// Template " + name + ": what " + g.usersOf(t) + " run, launch by launch.")
 	for _, kind := range funcOrder {
 		fn := t.Funcs[kind]
 		if fn == nil {
@@ -44,6 +44,21 @@ func (g *generator) templateFile(t *ir.Template, name string) ([]byte, error) {
 		f.Line()
 	}
 	return render(f)
+}
+
+// usersOf names the units that a template serves.
+func (g *generator) usersOf(t *ir.Template) string {
+	var names []string
+	for _, u := range g.Program.Units {
+		if g.Program.Templates[u.Template] == t {
+			names = append(names, u.Unit.Path())
+		}
+	}
+	if n := len(names); n > 4 {
+		names = []string{names[0], names[1], "...", names[n-1]}
+		return strings.Join(names, ", ")
+	}
+	return list(names)
 }
 
 // doc says what a function does, what it reads and what it leaves, in lines of a comment.
@@ -104,7 +119,7 @@ func (w *funcWriter) chunkText() string {
 func (w *funcWriter) interfaceText(r ir.Region) string {
 	var out []string
 	for _, l := range w.locals {
-		if l.place.Region == r && !slices.ContainsFunc(out, func(s string) bool { return strings.HasPrefix(s, l.name+" ") }) {
+		if l.place.Region == r && !l.early {
 			out = append(out, l.name+" "+l.place.Value)
 		}
 	}

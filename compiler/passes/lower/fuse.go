@@ -54,6 +54,9 @@ func fuseGraph(g *ir.Graph) {
 				call.In = append(call.In, v.Type)
 			}
 			mustInfer(call)
+			if n.Out.Name == n.Call.Def.Name {
+				n.Out.Name = f.into // the text gave it no name
+			}
 			n.Call, n.Inputs = call, inputs
 			gone[dead] = true
 			break

@@ -98,7 +98,7 @@ func (l *Lowering) placeOutputs(b *builder, pins map[*value]pin) {
 		_, fixed := b.pins[v]
 		_, taken := pins[v]
 		if fixed || taken {
-			v = b.copyTo(v, out.Name, out.Span, p)
+			v = b.copyTo(v, func(t tensor.Type) *value { return b.value(out.Name, t) }, out.Span, p)
 		}
 		pins[v] = p
 	}
@@ -111,14 +111,14 @@ func (b *builder) seedOutputs() {
 			continue
 		}
 		v := b.values[out]
-		d := b.value("d."+v.name, v.typ)
+		d := b.gradient(v, v.typ)
 		b.pins[d] = pin{region: ir.RDOut, index: i, filled: true, locked: true}
 		b.pending[v] = append(b.pending[v], d)
 	}
 	for i, in := range b.t.Graph.Inputs {
 		if b.t.DIn[i] == ir.GradAdd {
 			v := b.values[in]
-			d := b.value("d."+v.name, v.typ)
+			d := b.gradient(v, v.typ)
 			b.pins[d] = pin{region: ir.RDIn, index: i, filled: true}
 			b.pending[v] = append(b.pending[v], d)
 		}
@@ -221,7 +221,7 @@ func (b *builder) gradientLaunch(n *ir.Node, launch *op.Launch, dy *value, temps
 		case b.inputOf(n, base) != nil:
 			v := b.inputOf(n, base)
 			x := b.values[v]
-			d := b.value("d."+x.name, b.sizes.types[v])
+			d := b.gradient(x, b.sizes.types[v])
 			in.writes = append(in.writes, operand{name: name, v: d})
 			if !b.needs[v] {
 				continue // written because the launch writes it, read by nobody
@@ -259,7 +259,7 @@ func (b *builder) total(x *value, span source.Span) *value {
 	}
 	sum := list[0]
 	for _, d := range list[1:] {
-		s := b.value("d."+x.name, sum.typ)
+		s := b.gradient(x, sum.typ)
 		b.insert(newCall("add", []string{"a", "b"}, []tensor.Type{sum.typ, sum.typ}, nil), span, []*value{sum, d}, []*value{s})
 		sum = s
 	}
@@ -285,7 +285,7 @@ func (b *builder) finishInputs() {
 			if old.region == ir.RDIn && old.index == i {
 				continue // nothing was added to what it holds
 			}
-			b.copyTo(d, "d."+x.name, in.Span, p)
+			b.copyTo(d, func(t tensor.Type) *value { return b.gradient(x, t) }, in.Span, p)
 			continue
 		}
 		b.pins[d] = p

@@ -108,7 +108,7 @@ func (b *builder) crossEntropy(partials *value, train bool) {
 	var d *value
 	operands := map[string]*value{"logits": logits, "targets": targets, "scalars": scalars, "partials": partials}
 	if train {
-		d = b.value("d."+logits.name, typ)
+		d = b.gradient(logits, typ)
 		operands[op.Grad("logits")] = d
 		b.pending[logits] = append(b.pending[logits], d)
 	}

@@ -54,7 +54,7 @@ func (b *builder) addState() {
 	b.t.StateBytes = 0
 	for _, n := range b.t.Graph.Nodes {
 		for _, s := range b.emit.calls[n].State {
-			v := b.fixed(n.Out.Name+"."+s.Name, s.Type, pin{region: ir.RState, off: b.t.StateBytes, filled: true, locked: true})
+			v := b.fixed(resultName(n)+"."+s.Name, s.Type, pin{region: ir.RState, off: b.t.StateBytes, filled: true, locked: true})
 			v.mutable = true
 			b.extra[extraKey{n, s.Name}] = v
 			b.t.StateBytes += align(v.bytes)

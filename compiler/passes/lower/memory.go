@@ -276,7 +276,7 @@ func write(f *fn, p *placement) *ir.Function {
 	out.FLOPs, out.Moved = f.cost()
 	var loop *ir.Loop
 	for _, in := range f.insts {
-		call := &ir.Call{Op: in.call, Launch: in.launch, Args: arguments(in, p), Span: in.span}
+		call := &ir.Call{Op: in.call, Launch: in.launch, Args: arguments(f, in, p), Span: in.span}
 		switch {
 		case in.inLoop:
 			if loop == nil {

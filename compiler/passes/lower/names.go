@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/runtime/ops/all"
 )
 
@@ -29,6 +30,27 @@ func uniqueIdent(name string, taken map[string]bool) string {
 		s += "Out"
 	}
 	return unusedName(s, taken)
+}
+
+// gradIdent names a gradient after its value; a second one, before or after something is
+// added, gets a letter: dX, dXb, dXc. (x2 is another value than x, and dX2 its gradient.)
+func gradIdent(of string, taken map[string]bool) string {
+	base := ident("d." + of)
+	s := base
+	for letter := 'b'; taken[s] && letter <= 'z'; letter++ {
+		s = base + string(letter)
+	}
+	return unusedName(s, taken)
+}
+
+// resultName names the result of an op: the variable it was bound to, or, when the text
+// gives it none, the op after its first operand: qRope.
+func resultName(n *ir.Node) string {
+	op := n.Call.Def.Name
+	if n.Out.Name != op || len(n.Inputs) == 0 {
+		return n.Out.Name
+	}
+	return n.Inputs[0].Name + "." + op
 }
 
 func ident(name string) string {

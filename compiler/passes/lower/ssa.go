@@ -131,7 +131,16 @@ func newBuilder(l *Lowering, t *tmpl, sizes, emit *sizing) *builder {
 
 // value makes a value with a row for each row of the function or of the chunk.
 func (b *builder) value(name string, typ tensor.Type) *value {
-	v := &value{id: b.count, name: uniqueIdent(name, b.names), typ: typ, bytes: typ.Bytes(), chunk: b.inLoop}
+	return b.named(uniqueIdent(name, b.names), typ)
+}
+
+// gradient makes a value that is a gradient of x, or a part of it.
+func (b *builder) gradient(x *value, typ tensor.Type) *value {
+	return b.named(gradIdent(x.name, b.names), typ)
+}
+
+func (b *builder) named(name string, typ tensor.Type) *value {
+	v := &value{id: b.count, name: name, typ: typ, bytes: typ.Bytes(), chunk: b.inLoop}
 	v.rowBytes = v.bytes / b.sizes.Rows()
 	b.count++
 	return v
@@ -157,11 +166,11 @@ func (b *builder) forward(nodes []*ir.Node) {
 // define makes the values that a node's forward writes.
 func (b *builder) define(n *ir.Node) {
 	c := b.sizes.calls[n]
-	y := b.value(n.Out.Name, c.Out)
+	y := b.value(resultName(n), c.Out)
 	b.values[n.Out] = y
 	b.order = append(b.order, y)
 	for _, s := range c.Saved {
-		b.extra[extraKey{n, s.Name}] = b.value(n.Out.Name+"."+s.Name, s.Type)
+		b.extra[extraKey{n, s.Name}] = b.value(y.name+"."+s.Name, s.Type)
 	}
 }
 
@@ -225,13 +234,13 @@ func (b *builder) insert(c *op.Call, span source.Span, reads, writes []*value) *
 	return in
 }
 
-// copyTo appends a copy of v to a fixed place.
-func (b *builder) copyTo(v *value, name string, span source.Span, p pin) *value {
+// copyTo appends a copy of v, made by name, to a fixed place.
+func (b *builder) copyTo(v *value, name func(tensor.Type) *value, span source.Span, p pin) *value {
 	typ := v.typ
 	if b.inLoop {
 		typ = sized(typ, b.sizes.Batch, b.sizes.Seq)
 	}
-	y := b.value(name, typ)
+	y := name(typ)
 	b.insert(newCall("copy", []string{"x"}, []tensor.Type{typ}, nil), span, []*value{v}, []*value{y})
 	b.pins[y] = p
 	return y
