@@ -1,7 +1,8 @@
 package front
 
 // The codes of what these passes report. MT00 is for faults of the tool, MT02 names, MT03
-// shapes, types and values, MT06 data and the train block.
+// shapes, types and values, MT064 the train block
+// (MT060 to MT063 are data and checkpoints, in runtime/fault).
 const (
 	codeUnknown    = "MT0201" // a name that nothing declares
 	codeTwice      = "MT0202" // a name declared twice, or one that hides another
@@ -38,9 +39,9 @@ const (
 	codeMapMissing = "MT0322" // a weight without an entry
 	codeMapOverlap = "MT0323" // a weight or foreign tensor with two entries
 	codeMapValue   = "MT0324" // the right side of an entry
-	codeTrainField = "MT0601" // a train field: unknown, doubled or missing
-	codeTrainValue = "MT0602" // a train value of the wrong kind or outside its range
-	codeTrainUnit  = "MT0603" // a unit word: missing, unknown or out of place
-	codeBatch      = "MT0604" // a batch that seq does not divide
-	codePositions  = "MT0605" // seq above the rows of a position table
+	codeTrainField = "MT0641" // a train field: unknown, doubled or missing
+	codeTrainValue = "MT0642" // a train value of the wrong kind or outside its range
+	codeTrainUnit  = "MT0643" // a unit word: missing, unknown or out of place
+	codeBatch      = "MT0644" // a batch that seq does not divide
+	codePositions  = "MT0645" // seq above the rows of a position table
 )
