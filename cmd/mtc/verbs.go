@@ -23,4 +23,8 @@ import "github.com/spf13/cobra"
 var verbs = []func(e *env) *cobra.Command{
 	newCheckCmd,
 	newFmtCmd,
+	newCompileCmd,
+	newRunCmd,
+	newGenerateCmd,
+	newInspectCmd,
 }
