@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +28,7 @@ func newGenerateCmd(e *env) *cobra.Command {
 			if strings.HasPrefix(filepath.Base(run), "step-") {
 				path = filepath.Dir(run)
 			}
-			exe := programPath(filepath.Join(path, "program"))
+			exe := filepath.Join(path, program.FileName())
 			if _, err := os.Stat(exe); err != nil {
 				return inputErrorf("%s is not the folder of a run: it has no program", path).
 					hint("`mtc run` makes one; give its --out folder")
@@ -62,12 +61,4 @@ func runFolder(args []string) (string, error) {
 		}
 	}
 	return filepath.Dir(best), nil
-}
-
-// programPath adds what the system wants at the end of an executable's name.
-func programPath(path string) string {
-	if runtime.GOOS == "windows" {
-		return path + ".exe"
-	}
-	return path
 }

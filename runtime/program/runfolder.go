@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/fault"
@@ -21,10 +22,17 @@ import (
 //	metrics.jsonl   a line for every step
 //	step-N/         checkpoints
 const (
-	programFile = "program"
 	runFile     = "run.json"
 	metricsFile = "metrics.jsonl"
 )
+
+// FileName is what the copy of the executable in a run folder is called.
+func FileName() string {
+	if runtime.GOOS == "windows" {
+		return "program.exe"
+	}
+	return "program"
+}
 
 // runRecord is run.json.
 type runRecord struct {
@@ -60,7 +68,7 @@ func (p *Program) writeRunFolder(dir string, t plan.Train) error {
 	err = first(
 		replace(filepath.Join(dir, runFile), 0o666, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }),
 		replace(filepath.Join(dir, filepath.Base(p.Plan.Source)), 0o666, func(w io.Writer) error { _, err := w.Write(p.Source); return err }),
-		copyProgram(filepath.Join(dir, programFile)))
+		copyProgram(filepath.Join(dir, FileName())))
 	if err != nil {
 		return fault.New("MT0623", dir, "the run folder cannot be written").Wrap(err).Help("give a folder that can be written with --out")
 	}

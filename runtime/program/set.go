@@ -376,3 +376,11 @@ func (p *valueParser) arguments(v *value) error {
 	}
 	return nil
 }
+
+// Settable says whether a running program can make a setting, given whether its schedule
+// clips: the field does not shape the schedule, and the value is a plain one that fits.
+func Settable(setting string, clip bool) bool {
+	p := &Program{Plan: &plan.Plan{Clip: clip}}
+	var t plan.Train
+	return p.set(&t, setting) == nil
+}

@@ -92,8 +92,8 @@ func (s *session) report() {
 	if dir := filepath.Dir(s.settings.metrics); filepath.Clean(dir) == filepath.Clean(s.out) {
 		file(filepath.Base(s.settings.metrics), "a line of JSON for every step")
 	}
-	file(programFile, "trains on and generates, also without mtc")
+	file(FileName(), "trains on and generates, also without mtc")
 	file(filepath.Base(s.plan.Source), "the model")
-	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", filepath.Join(s.out, programFile))
-	fmt.Fprintf(s.outw, "  %s --resume --out %s --steps %d\n", filepath.Join(s.out, programFile), s.out, max(2*s.train.Steps, st.Step+1))
+	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", filepath.Join(s.out, FileName()))
+	fmt.Fprintf(s.outw, "  %s --resume --out %s --steps %d\n", filepath.Join(s.out, FileName()), s.out, max(2*s.train.Steps, st.Step+1))
 }
