@@ -209,7 +209,7 @@ func (e *Engine) genViews() error {
 		tokens: viewOf[int32](e, e.plan.HostGenTokens, 0, e.plan.Prefill, &ok),
 		logits: viewOf[float32](e, e.plan.HostGenLogits, 0, e.plan.Vocab, &ok),
 	}
-	if e.plan.HostGenPositions != plan.NoBuf { // a model that reads no position has none
+	if !e.Ptr(e.plan.HostGenPositions, 0).Nil() { // a model that reads no position has none
 		e.gen.positions = viewOf[int32](e, e.plan.HostGenPositions, 0, e.plan.Prefill, &ok)
 	}
 	if !ok {
