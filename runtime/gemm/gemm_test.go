@@ -201,3 +201,63 @@ func BenchmarkGEMM(b *testing.B) {
 		}
 	}
 }
+
+// TestBlock: packed blocks against float64, and their elements the same alone.
+func TestBlock(t *testing.T) {
+	onAll(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for _, s := range [][3]int{{1, 1, 1}, {14, 32, 64}, {15, 33, 5}, {64, 112, 32}, {112, 64, 64}, {56, 100, 80}} {
+			m, n, k := s[0], s[1], s[2]
+			lda, ldc := m+3, n+5
+			a, rows, c := random(r, k*lda+Slack), random(r, k*n), random(r, m*ldc)
+			cols := make([]float32, n*k)
+			Transpose(cols, k, rows, n, n, k)
+			packed, packed2 := make([]float32, Packed(k, n)), make([]float32, Packed(k, n))
+			PackRows(packed, rows, n, k, n)
+			PackCols(packed2, cols, k, k, n)
+			for i := range packed {
+				if packed[i] != packed2[i] {
+					t.Fatalf("%v: the two ways to pack differ at %d", s, i)
+				}
+			}
+			for _, add := range []bool{false, true} {
+				got := append([]float32(nil), c...)
+				var w Tile
+				w.Block(m, n, k, got, ldc, add, a, lda, packed)
+				for i := range m {
+					for x := range ldc {
+						want, tol := float64(c[i*ldc+x]), 0.0
+						if x < n {
+							if !add {
+								want = 0
+							}
+							for l := range k {
+								want += float64(a[l*lda+i]) * float64(rows[l*n+x])
+								tol += 1e-6
+							}
+						}
+						if d := math.Abs(float64(got[i*ldc+x]) - want); d > tol {
+							t.Fatalf("%v add=%v: C[%d,%d] = %v, want %v", s, add, i, x, got[i*ldc+x], want)
+						}
+					}
+				}
+			}
+			// One row and one column alone.
+			row, one := make([]float32, ldc), make([]float32, 1)
+			whole := make([]float32, m*ldc)
+			var w Tile
+			w.Block(m, n, k, whole, ldc, false, a, lda, packed)
+			w.Block(1, n, k, row, ldc, false, a[m-1:], lda, packed)
+			PackRows(packed2, rows[n-1:], n, k, 1)
+			w.Block(1, 1, k, one, 1, false, a[m-1:], lda, packed2)
+			for x := range n {
+				if row[x] != whole[(m-1)*ldc+x] {
+					t.Fatalf("%v: column %d of the last row differs alone", s, x)
+				}
+			}
+			if one[0] != row[n-1] {
+				t.Fatalf("%v: last element differs alone", s)
+			}
+		}
+	})
+}

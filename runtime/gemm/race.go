@@ -7,34 +7,35 @@ import (
 	"unsafe"
 )
 
-// announce tells the race detector what a block reads and writes: it does not see the
-// kernels' accesses, which go through unsafe pointers and assembly.
-func (j *job) announce(m0, m1, n0, n1 int) {
-	touch := func(s []float32, lo, hi int, f func(unsafe.Pointer, int)) {
-		f(unsafe.Pointer(&s[lo]), (hi-lo)*4)
+// touch tells the race detector of an access to rows of cols floats, ld apart. It does not see
+// the kernels' accesses, which go through unsafe pointers and assembly.
+func touch(s []float32, ld, rows, cols int, write bool) {
+	f := runtime.RaceReadRange
+	if write {
+		f = runtime.RaceWriteRange
 	}
-	for i := m0; i < m1; i++ {
-		touch(j.c, i*j.n+n0, i*j.n+n1, runtime.RaceWriteRange)
-		if j.add != nil {
-			touch(j.add, i*j.n+n0, i*j.n+n1, runtime.RaceReadRange)
-		}
+	for r := 0; r < rows && cols > 0; r++ {
+		f(unsafe.Pointer(&s[r*ld]), cols*4)
+	}
+}
+
+// announce touches what a block of a job reads and writes.
+func (j *job) announce(m0, m1, n0, n1 int) {
+	touch(j.c[m0*j.n+n0:], j.n, m1-m0, n1-n0, true)
+	if j.add != nil {
+		touch(j.add[m0*j.n+n0:], j.n, m1-m0, n1-n0, false)
 	}
 	if j.bias != nil {
-		touch(j.bias, n0, n1, runtime.RaceReadRange)
-	}
-	operand := func(m mat, outer0, outer1, outer, inner0, inner1 int) {
-		for o := outer0; o < outer1; o++ {
-			touch(m.data, o*outer+inner0, o*outer+inner1, runtime.RaceReadRange)
-		}
+		touch(j.bias[n0:], 0, 1, n1-n0, false)
 	}
 	if j.a.col == 1 {
-		operand(j.a, m0, m1, j.a.row, 0, j.k)
+		touch(j.a.data[m0*j.k:], j.k, m1-m0, j.k, false)
 	} else {
-		operand(j.a, 0, j.k, j.a.col, m0, m1)
+		touch(j.a.data[m0:], j.m, j.k, m1-m0, false)
 	}
 	if j.b.col == 1 {
-		operand(j.b, 0, j.k, j.b.row, n0, n1)
+		touch(j.b.data[n0:], j.n, j.k, n1-n0, false)
 	} else {
-		operand(j.b, n0, n1, j.b.col, 0, j.k)
+		touch(j.b.data[n0*j.k:], j.k, n1-n0, j.k, false)
 	}
 }
