@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/megatrain/mtc/compiler/ir"
-	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -91,11 +90,11 @@ func (b *builder) survey() error {
 // checkUnit refuses what a binding cannot carry.
 func (b *builder) checkUnit(u int, name string) error {
 	ub, t := b.prog.Units[u], b.template(u)
-	if len(ub.Slabs) > engine.MaxSlabs {
-		return fmt.Errorf("unit %s binds %d slabs, at most %d are possible", name, len(ub.Slabs), engine.MaxSlabs)
+	if len(ub.Slabs) > plan.MaxSlabs {
+		return fmt.Errorf("unit %s binds %d slabs, at most %d are possible", name, len(ub.Slabs), plan.MaxSlabs)
 	}
-	if n := max(len(ub.In), len(ub.Out), len(t.Out)); n > engine.MaxIO {
-		return fmt.Errorf("unit %s passes %d values, at most %d are possible", name, n, engine.MaxIO)
+	if n := max(len(ub.In), len(ub.Out), len(t.Out)); n > plan.MaxIO {
+		return fmt.Errorf("unit %s passes %d values, at most %d are possible", name, n, plan.MaxIO)
 	}
 	if len(t.In) != len(ub.In) || len(t.DIn) != len(ub.In) || len(t.DOut) < len(ub.Out) || len(t.Out) < len(ub.Out) {
 		return fmt.Errorf("unit %s: its template takes %d and gives %d values, the unit %d and %d", name, len(t.In), len(t.Out), len(ub.In), len(ub.Out))

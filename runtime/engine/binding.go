@@ -8,19 +8,13 @@ import (
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// Limits of a template's interface.
-const (
-	MaxIO    = 8
-	MaxSlabs = 4
-)
-
 // Binding gives a template function its memory for one task. Generated code only computes
 // addresses from it. It is prepared once at start-up for each task and step parity.
 type Binding struct {
-	In, Out, DIn, DOut [MaxIO]device.Ptr
+	In, Out, DIn, DOut [plan.MaxIO]device.Ptr
 	Saved, Work        device.Ptr
-	Weights, Grads     [MaxSlabs]device.Ptr
-	Add                [MaxSlabs]bool
+	Weights, Grads     [plan.MaxSlabs]device.Ptr
+	Add                [plan.MaxSlabs]bool
 	State              device.Ptr
 	Tables             []device.Ptr
 	Targets, Scalars   device.Ptr

@@ -254,7 +254,7 @@ func TestPrepareRefuses(t *testing.T) {
 		{"too many inputs", func(p *toy, c *Config) {
 			for i := range p.Tasks {
 				if p.Tasks[i].Kind == plan.Compute {
-					p.Tasks[i].Bind.In = make([]plan.BufID, MaxIO+1)
+					p.Tasks[i].Bind.In = make([]plan.BufID, plan.MaxIO+1)
 				}
 			}
 		}, "9 inputs, more than 8"},

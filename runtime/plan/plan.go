@@ -270,6 +270,12 @@ type Wait struct {
 	Back  int
 }
 
+// Limits of a template's interface.
+const (
+	MaxIO    = 8 // values it takes, or gives
+	MaxSlabs = 4 // slabs it binds
+)
+
 // Bind gives a compute task's template function its buffers, in the order its template
 // declares; NoBuf is a nil pointer (an i32 input has no gradient). Tasks on whole slabs use
 // it too, and their Reads and Writes begin so:
