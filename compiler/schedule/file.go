@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -226,51 +225,6 @@ func fileMemory(p *plan.Plan) FileMemory {
 		m.Arenas = append(m.Arenas, x)
 	}
 	return m
-}
-
-// JSON is schedule.json: the same plan gives the same bytes. Tasks and buffers stand one on
-// a line, so that line tools can read them too.
-func JSON(p *plan.Plan) []byte {
-	f := FileOf(p)
-	tasks, buffers := f.Tasks, f.Buffers
-	f.Tasks, f.Buffers = nil, nil
-	head, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		panic(fmt.Sprintf("schedule.json: %v", err)) // plain data always marshals
-	}
-	var out bytes.Buffer
-	out.Grow(len(head) + 512*len(tasks))
-	rest := head
-	rest = list(&out, rest, "buffers", buffers)
-	rest = list(&out, rest, "tasks", tasks)
-	out.Write(rest)
-	out.WriteByte('\n')
-	return out.Bytes()
-}
-
-// list writes head up to the null value of a key, and the items in its place; it returns the
-// rest of head.
-func list[T any](out *bytes.Buffer, head []byte, key string, items []T) []byte {
-	mark := fmt.Appendf(nil, "\n  %q: null", key)
-	before, after, ok := bytes.Cut(head, mark)
-	if !ok {
-		panic("schedule.json: no place for " + key)
-	}
-	out.Write(before)
-	fmt.Fprintf(out, "\n  %q: [", key)
-	for i, x := range items {
-		line, err := json.Marshal(x)
-		if err != nil {
-			panic(fmt.Sprintf("schedule.json: %v", err))
-		}
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.WriteString("\n    ")
-		out.Write(line)
-	}
-	out.WriteString("\n  ]")
-	return after
 }
 
 // Parse reads a schedule.json.

@@ -90,6 +90,10 @@ type builder struct {
 	tables   []plan.BufID
 	tableUse map[*ir.Function][]int
 
+	// Tasks' lists of buffers are short and many: they are cut from chunks.
+	chunk         []plan.BufID
+	reads, writes []plan.BufID // room to collect a task's in
+
 	list    plan.List
 	results [plan.NumLists]int // task that completes Results, -1
 	updated []bool             // by slab: the list has its update of the step before
@@ -131,6 +135,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	b := &builder{
 		prog: prog, stream: o.Placement == Stream, clip: m.Train.Run.Clip > 0,
 		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots),
+		reads: make([]plan.BufID, 0, 64), writes: make([]plan.BufID, 0, 64),
 		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, tokens: -1, position: -1,
 	}
 	b.p = &plan.Plan{
@@ -146,6 +151,9 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	for i := range b.results {
 		b.results[i] = -1
 	}
+	// Tasks are large and many: leave no growing of the slice. A unit and micro-batch has at
+	// most three tasks in each list of training and one in eval, and two feeds in each.
+	b.p.Tasks = make([]plan.Task, 0, b.micros*(7*len(prog.Units)+6)+b.groups*24*(len(prog.Slabs)+1)+64)
 	return b, b.survey()
 }
 
@@ -193,12 +201,26 @@ func (b *builder) task(k plan.Kind, l device.Lane) plan.Task {
 // emit appends a task to the open list and returns its ID.
 func (b *builder) emit(t plan.Task) int {
 	t.ID, t.List = len(b.p.Tasks), b.list
+	t.Reads, t.Writes = append(b.ids(len(t.Reads)), t.Reads...), append(b.ids(len(t.Writes)), t.Writes...)
 	if t.Unit >= 0 {
 		t.Span = b.p.Units[t.Unit].Span
 	}
 	b.p.Tasks = append(b.p.Tasks, t)
 	b.p.Lists[b.list].End = len(b.p.Tasks)
 	return t.ID
+}
+
+// ids returns an empty list with room for n buffers.
+func (b *builder) ids(n int) []plan.BufID {
+	if n == 0 {
+		return nil
+	}
+	if len(b.chunk) < n {
+		b.chunk = make([]plan.BufID, max(4096, n))
+	}
+	list := b.chunk[:0:n]
+	b.chunk = b.chunk[n:]
+	return list
 }
 
 // copyTask emits a copy of n bytes.

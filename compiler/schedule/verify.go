@@ -2,8 +2,6 @@ package schedule
 
 import (
 	"fmt"
-	"slices"
-
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -103,123 +101,24 @@ func (v *verifier) checkTasks() error {
 		end = r.End
 		recorded := make([]bool, p.Events)
 		for i := r.Start; i < r.End; i++ {
-			t := &p.Tasks[i]
-			fail := func(format string, args ...any) error {
-				return fmt.Errorf("task %s: %s", TaskName(p, t), fmt.Sprintf(format, args...))
-			}
-			if t.ID != i || t.List != plan.List(l) || t.Lane >= device.NumLanes || t.Back < 0 || t.Back > 1 {
-				return fail("its number, list, lane or step is wrong")
-			}
-			if t.Unit >= len(p.Units) || t.Slab >= len(p.Slabs) || t.Micro >= int(p.Micros) || t.Event >= p.Events {
-				return fail("it names a unit, slab, micro-batch or event that does not exist")
-			}
-			if t.Back == 1 && (t.List == plan.First || t.List > plan.Drain) {
-				return fail("no step stands before this list")
-			}
-			if t.Event >= 0 {
-				if recorded[t.Event] {
-					return fail("event %d is recorded twice in the list", t.Event)
+			c := bindCheck{p: p, t: &p.Tasks[i]}
+			c.place(i, plan.List(l))
+			if e := c.t.Event; c.wrong == "" && e >= 0 {
+				if recorded[e] {
+					c.fail("an event is recorded twice in the list")
 				}
-				recorded[t.Event] = true
+				recorded[e] = true
 			}
-			for _, id := range slices.Concat(t.Reads, t.Writes) {
-				if id <= 0 || int(id) >= len(p.Buffers) {
-					return fail("buffer %d does not exist", id)
-				}
+			if c.wrong == "" {
+				c.operands()
 			}
-			if err := checkBind(p, t, fail); err != nil {
-				return err
+			if c.wrong != "" {
+				return fmt.Errorf("task %s: %s", TaskName(p, c.t), c.wrong)
 			}
 		}
 	}
 	if end != len(p.Tasks) {
 		return fmt.Errorf("%d tasks stand in no list", len(p.Tasks)-end)
-	}
-	return nil
-}
-
-// checkBind shows that Reads and Writes hold what the task's function is given.
-func checkBind(p *plan.Plan, t *plan.Task, fail func(string, ...any) error) error {
-	in := func(what string, list []plan.BufID, ids ...plan.BufID) error {
-		for _, id := range ids {
-			if id != plan.NoBuf && !slices.Contains(list, id) {
-				return fail("%s %s is bound but not listed", what, p.Buffers[id].Name)
-			}
-		}
-		return nil
-	}
-	b := &t.Bind
-	var adds []plan.BufID
-	for i, add := range b.Add {
-		if add && i < len(b.Grads) {
-			adds = append(adds, b.Grads[i])
-		}
-	}
-	var errs []error
-	check := func(what string, list []plan.BufID, ids ...plan.BufID) {
-		errs = append(errs, in(what, list, ids...))
-	}
-	check("source", t.Reads, t.Src)
-	check("target", t.Writes, t.Dst)
-	switch t.Kind {
-	case plan.Compute:
-		if t.Unit < 0 || len(b.In) != len(p.Units[t.Unit].In) || len(b.Weights) != len(p.Units[t.Unit].Slabs) {
-			return fail("it does not bind what its unit takes")
-		}
-		learns := t.Func == plan.Backward || t.Func == plan.Loss
-		if learns && (len(b.DIn) != len(b.In) || len(b.Grads) != len(b.Weights) || len(b.Add) != len(b.Grads)) {
-			return fail("it does not bind the gradients its unit makes")
-		}
-		if len(b.DOut) > len(p.Units[t.Unit].Out) || t.Func == plan.Forward && len(b.Out) != len(p.Units[t.Unit].Out) {
-			return fail("it does not bind what its unit gives")
-		}
-		check("input", t.Reads, b.In...)
-		check("output", t.Writes, b.Out...)
-		check("gradient", t.Writes, b.DIn...)
-		check("gradient", t.Reads, b.DOut...)
-		check("weights", t.Reads, b.Weights...)
-		check("gradient", t.Writes, b.Grads...)
-		check("gradient", t.Reads, adds...)
-		check("work memory", t.Writes, b.Work)
-		check("cache", t.Writes, b.State)
-		check("targets", t.Reads, b.Targets)
-		check("scalars", t.Reads, b.Scalars)
-		check("partial loss", t.Writes, b.Partials)
-		if t.Func == plan.Backward {
-			check("saved activations", t.Reads, b.Saved)
-		} else {
-			check("saved activations", t.Writes, b.Saved)
-		}
-	case plan.Norm:
-		if t.Slab < 0 || len(b.Grads) != 1 {
-			return fail("it needs one gradient of one slab")
-		}
-		check("gradient", t.Reads, b.Grads...)
-		check("norms", t.Writes, b.Norms)
-		check("scalars", t.Writes, b.Scalars)
-	case plan.Reduce:
-		check("partial losses", t.Reads, b.Partials)
-		check("norms", t.Reads, b.Norms)
-		check("scalars", t.Writes, b.Scalars)
-		check("scalars", t.Reads, b.Scalars)
-	case plan.Update:
-		if t.Slab < 0 || len(b.Weights) != 1 || len(b.Grads) != 1 {
-			return fail("it needs one slab's weights and gradient")
-		}
-		check("weights", t.Reads, b.Weights...)
-		check("weights", t.Writes, b.Weights...)
-		check("moments", t.Writes, b.Moments[:]...)
-		check("gradient", t.Reads, b.Grads...)
-		check("scalars", t.Reads, b.Scalars)
-	case plan.Prefetch, plan.Offload, plan.Accumulate:
-		if t.Slab < 0 || t.Bytes != slabBytes(&p.Slabs[t.Slab]) || t.SrcOff != 0 || t.DstOff != 0 {
-			return fail("it must move one whole slab")
-		}
-	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -230,8 +129,10 @@ func (v *verifier) gatherFacts() {
 	v.units = make([]unitFacts, len(p.Units))
 	values := 0
 	for _, u := range p.Units {
-		for _, i := range slices.Concat(u.In, u.Out) {
-			values = max(values, i+1)
+		for _, ids := range [2][]int{u.In, u.Out} {
+			for _, i := range ids {
+				values = max(values, i+1)
+			}
 		}
 	}
 	v.made, v.takers = make([]bool, values), make([]int32, values)

@@ -1,8 +1,6 @@
 package schedule
 
 import (
-	"slices"
-
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -116,11 +114,13 @@ func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
 		}
 		return b.value[v][k]
 	}
+	t.Bind.In = b.ids(len(unit.In))
 	for _, v := range unit.In {
 		t.Bind.In = append(t.Bind.In, input(v))
 	}
 	t.Reads = append(t.Reads, t.Bind.In...)
 	if f == plan.Forward {
+		t.Bind.Out = b.ids(len(unit.Out))
 		for _, v := range unit.Out {
 			t.Bind.Out = append(t.Bind.Out, b.value[v][k])
 		}
@@ -141,6 +141,7 @@ func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
 	}
 	if f == plan.Backward || f == plan.Loss {
 		b.bindGrads(&t, u, m, k)
+		t.Bind.DOut = b.ids(len(unit.Out))
 		for i, v := range unit.Out {
 			d := plan.NoBuf
 			if tmpl.DOut[i] {
@@ -157,6 +158,7 @@ func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
 // add: within a group where each group's gradient leaves, else within the step.
 func (b *builder) bindGrads(t *plan.Task, u, m, k int) {
 	unit, tmpl := &b.p.Units[u], b.template(u)
+	t.Bind.DIn, t.Bind.Grads, t.Bind.Add = b.ids(len(unit.In)), b.ids(len(unit.Slabs)), make([]bool, 0, len(unit.Slabs))
 	for i, v := range unit.In {
 		d := plan.NoBuf
 		if mode := tmpl.DIn[i]; mode != 0 {
@@ -210,14 +212,16 @@ func (b *builder) infer(u int) plan.Task {
 	return b.withWork(t)
 }
 
-// bound returns a compute task with its weights and tables.
+// bound returns a compute task with its weights and tables. Its Reads and Writes lie in room
+// that the next one uses again; emit copies them.
 func (b *builder) bound(f plan.Func, u int) plan.Task {
 	t := b.task(plan.Compute, device.Compute)
 	t.Func, t.Unit, t.Template = f, u, b.p.Units[u].Template
+	t.Bind.Weights = b.ids(len(b.p.Units[u].Slabs))
 	for _, s := range b.p.Units[u].Slabs {
 		t.Bind.Weights = append(t.Bind.Weights, b.weight[s])
 	}
-	t.Reads = slices.Clone(t.Bind.Weights)
+	t.Reads, t.Writes = append(b.reads[:0], t.Bind.Weights...), b.writes[:0]
 	if fn := b.template(u).Funcs[f]; fn != nil {
 		t.FLOPs, t.Moved = fn.FLOPs, fn.Moved
 		for _, i := range b.tablesOf(fn) {

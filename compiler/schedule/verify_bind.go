@@ -1,0 +1,131 @@
+package schedule
+
+import (
+	"slices"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// bindCheck checks one task by itself; wrong is the first thing found.
+type bindCheck struct {
+	p     *plan.Plan
+	t     *plan.Task
+	wrong string
+}
+
+func (c *bindCheck) fail(s string) {
+	if c.wrong == "" {
+		c.wrong = s
+	}
+}
+
+// place checks that the task is the i-th, in its list, and names only what exists.
+func (c *bindCheck) place(i int, l plan.List) {
+	p, t := c.p, c.t
+	if t.ID != i || t.List != l || t.Lane >= device.NumLanes || t.Back < 0 || t.Back > 1 {
+		c.fail("its number, list, lane or step is wrong")
+	}
+	if t.Unit >= len(p.Units) || t.Slab >= len(p.Slabs) || t.Micro >= int(p.Micros) || t.Event >= p.Events {
+		c.fail("it names a unit, slab, micro-batch or event that does not exist")
+	}
+	if t.Back == 1 && (t.List == plan.First || t.List > plan.Drain) {
+		c.fail("no step stands before this list")
+	}
+	for _, ids := range [2][]plan.BufID{t.Reads, t.Writes} {
+		for _, id := range ids {
+			if id <= 0 || int(id) >= len(p.Buffers) {
+				c.fail("it names a buffer that does not exist")
+			}
+		}
+	}
+}
+
+// listed checks that bound buffers are among those that the task says it reads or writes.
+func (c *bindCheck) listed(what string, list []plan.BufID, ids ...plan.BufID) {
+	for _, id := range ids {
+		if id != plan.NoBuf && !slices.Contains(list, id) {
+			c.fail(what + " " + c.p.Buffers[id].Name + " is bound but not listed")
+			return
+		}
+	}
+}
+
+// operands checks that Reads and Writes hold what the task's function is given.
+func (c *bindCheck) operands() {
+	p, t, b := c.p, c.t, &c.t.Bind
+	c.listed("source", t.Reads, t.Src)
+	c.listed("target", t.Writes, t.Dst)
+	switch t.Kind {
+	case plan.Compute:
+		c.compute()
+	case plan.Norm:
+		if t.Slab < 0 || len(b.Grads) != 1 {
+			c.fail("it needs one gradient of one slab")
+		}
+		c.listed("gradient", t.Reads, b.Grads...)
+		c.listed("norms", t.Writes, b.Norms)
+		c.listed("scalars", t.Writes, b.Scalars)
+	case plan.Reduce:
+		c.listed("partial losses", t.Reads, b.Partials)
+		c.listed("norms", t.Reads, b.Norms)
+		c.listed("scalars", t.Writes, b.Scalars)
+		c.listed("scalars", t.Reads, b.Scalars)
+	case plan.Update:
+		if t.Slab < 0 || len(b.Weights) != 1 || len(b.Grads) != 1 {
+			c.fail("it needs one slab's weights and gradient")
+		}
+		c.listed("weights", t.Reads, b.Weights...)
+		c.listed("weights", t.Writes, b.Weights...)
+		c.listed("moments", t.Writes, b.Moments[:]...)
+		c.listed("gradient", t.Reads, b.Grads...)
+		c.listed("scalars", t.Reads, b.Scalars)
+	case plan.Prefetch, plan.Offload, plan.Accumulate:
+		if t.Slab < 0 || t.Bytes != slabBytes(&p.Slabs[t.Slab]) || t.SrcOff != 0 || t.DstOff != 0 {
+			c.fail("it must move one whole slab")
+		}
+	}
+}
+
+// compute checks the operands of a template's function.
+func (c *bindCheck) compute() {
+	t, b := c.t, &c.t.Bind
+	if t.Unit < 0 {
+		c.fail("it names no unit")
+		return
+	}
+	unit := &c.p.Units[t.Unit]
+	if len(b.In) != len(unit.In) || len(b.Weights) != len(unit.Slabs) {
+		c.fail("it does not bind what its unit takes")
+	}
+	if len(b.DOut) > len(unit.Out) || t.Func == plan.Forward && len(b.Out) != len(unit.Out) {
+		c.fail("it does not bind what its unit gives")
+	}
+	if t.Func == plan.Backward || t.Func == plan.Loss {
+		if len(b.DIn) != len(b.In) || len(b.Grads) != len(b.Weights) || len(b.Add) != len(b.Grads) {
+			c.fail("it does not bind the gradients its unit makes")
+			return
+		}
+		for i, g := range b.Grads {
+			c.listed("gradient", t.Writes, g)
+			if b.Add[i] {
+				c.listed("gradient", t.Reads, g)
+			}
+		}
+	}
+	c.listed("input", t.Reads, b.In...)
+	c.listed("output", t.Writes, b.Out...)
+	c.listed("gradient", t.Writes, b.DIn...)
+	c.listed("gradient", t.Reads, b.DOut...)
+	c.listed("weights", t.Reads, b.Weights...)
+	c.listed("work memory", t.Writes, b.Work)
+	c.listed("cache", t.Writes, b.State)
+	c.listed("targets", t.Reads, b.Targets)
+	c.listed("scalars", t.Reads, b.Scalars)
+	c.listed("partial loss", t.Writes, b.Partials)
+	if t.Func == plan.Backward {
+		c.listed("saved activations", t.Reads, b.Saved)
+	} else {
+		c.listed("saved activations", t.Writes, b.Saved)
+	}
+}
