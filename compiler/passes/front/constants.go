@@ -37,6 +37,7 @@ func Constants(s *State) {
 	}
 	m.Name, m.Span = t.name.Name, t.name.Span
 	values := t.values()
+	var missing []*ast.Param
 	for _, p := range t.model.Params {
 		name := p.Name.Name
 		if _, twice := s.consts.vals[name]; twice {
@@ -52,7 +53,7 @@ func Constants(s *State) {
 			v = *op.BoolValue(true)
 		case g.expr == nil:
 			ok = false
-			s.noValue(p)
+			missing = append(missing, p)
 		default:
 			v, ok = s.eval(g.expr, s.consts, nil)
 		}
@@ -64,6 +65,7 @@ func Constants(s *State) {
 			m.Consts = append(m.Consts, ir.Const{Name: name, Value: v, From: g.from})
 		}
 	}
+	s.noValues(missing)
 }
 
 // values collects what preset, instances and --set give, later ones over earlier ones.
@@ -90,19 +92,28 @@ func (t *target) values() map[string]given {
 	return out
 }
 
-// noValue reports a parameter that nothing gives a value, at the instance if there is one.
-func (s *State) noValue(p *ast.Param) {
-	t := s.target
-	name := p.Name.Name
-	if n := len(t.chain); n > 0 {
-		inst := t.chain[0]
-		s.errorf(codeMissing, inst.Instance.Callee.Span, "model `%s` needs a value for `%s`", inst.Instance.Callee.Name, name).
-			Also(p.Name.Span, "declared here without a default").
-			Hint("write `%s(%s = ...)`", inst.Instance.Callee.Name, name)
+// noValues reports the parameters that nothing gives a value, together: at the instance if
+// there is one.
+func (s *State) noValues(params []*ast.Param) {
+	if len(params) == 0 {
 		return
 	}
-	s.errorf(codeMissing, p.Name.Span, "`%s` has no default and was given no value", name).
-		Hint("give it a default, make an instance `model mine = %s(%s = ...)`, or pass `--set %s=...`", t.model.Name.Name, name, name)
+	t := s.target
+	var names []string
+	for _, p := range params {
+		names = append(names, p.Name.Name)
+	}
+	first := names[0]
+	if len(t.chain) > 0 {
+		callee := t.chain[0].Instance.Callee
+		s.errorf(codeMissing, callee.Span, "`%s` needs a value for %s", callee.Name, inOrder(names)).
+			Also(params[0].Name.Span, "declared here without a default").
+			Hint("write `%s(%s = ...)`", callee.Name, first)
+		return
+	}
+	s.errorf(codeMissing, params[0].Name.Span, "nothing gives a value to %s", inOrder(names)).
+		Mark("no default").
+		Hint("give it a default, make an instance, `model mine = %s(%s = ...)`, or pass `--set %s=...`", t.model.Name.Name, first, first)
 }
 
 // noSeq reports a use of T where nothing says what it is.

@@ -12,7 +12,7 @@ import (
 // once and not a full memory.
 const (
 	maxRepeat = 10_000  // of one repeat, and of all together
-	maxNodes  = 300_000 // ops of all units
+	maxNodes  = 100_000 // ops of all units
 	maxInline = 200     // blocks called in blocks
 )
 
@@ -67,7 +67,6 @@ type elab struct {
 	counts map[string]int64
 	nodes  int64
 	rounds int64
-	full   bool // a limit was reached: stop making nodes
 	tokens *val
 	pos    *val
 }
@@ -83,7 +82,7 @@ type frame struct {
 	chain  source.Span
 	depth  int
 	ret    *val
-	names  map[string]source.Span // weight names given in this body
+	retAt  source.Span
 }
 
 // Elaborate runs forward with the constants: blocks in blocks are inlined, conditions taken,
@@ -102,7 +101,7 @@ func Elaborate(s *State) {
 	fw := m.Forwards[0]
 	f := &frame{e: e, consts: newScope(s.consts), vars: map[string]*val{"tokens": e.tokens, "position": e.pos}}
 	f.body(fw.Body)
-	if e.full {
+	if e.s.spent {
 		return
 	}
 	if f.ret == nil {
@@ -112,14 +111,14 @@ func Elaborate(s *State) {
 		}
 		return
 	}
-	s.logit = f.ret
+	s.logit, s.logitAt = f.ret, f.retAt
 	s.closeUnits()
 }
 
 // body runs statements; it stops after a return.
 func (f *frame) body(list []ast.Stmt) {
 	for _, st := range list {
-		if f.ret != nil || f.e.full {
+		if f.ret != nil || f.e.s.spent {
 			return
 		}
 		f.stmt(st)
@@ -131,7 +130,7 @@ func (f *frame) stmt(st ast.Stmt) {
 	case *ast.Assign:
 		f.assign(st)
 	case *ast.CallStmt:
-		if b := blockOf(f.e.model, st.Call.Callee.Name); b != nil {
+		if b := f.e.s.blockOf(f.e.model, st.Call.Callee.Name); b != nil {
 			f.callBlock(b, st.Call, true)
 		}
 	case *ast.If:
@@ -153,7 +152,7 @@ func (f *frame) stmt(st ast.Stmt) {
 	case *ast.Repeat:
 		f.repeat(st)
 	case *ast.Return:
-		f.ret = f.expr(st.Value, "")
+		f.ret, f.retAt = f.expr(st.Value), st.Value.Pos()
 		if f.ret.c != nil {
 			f.e.s.errorf(codeNotConst, st.Value.Pos(), "a tensor is returned, not %s", describe(*f.ret.c))
 			f.ret = bad()
@@ -177,13 +176,12 @@ func (f *frame) repeat(st *ast.Repeat) {
 			Hint("leave the `repeat` out, or put it into an `if`")
 		return
 	case v.Int > maxRepeat-e.rounds:
-		s.errorf(codeTooMany, at, "`repeat` of %d: a model has at most %d rounds in all", v.Int, maxRepeat)
-		e.full = true
+		s.exceed(at, "`repeat` of %d: a model has at most %d rounds in all", v.Int, maxRepeat)
 		return
 	}
 	e.rounds += v.Int
 	outer := f.consts
-	for i := int64(0); i < v.Int && !e.full; i++ {
+	for i := int64(0); i < v.Int && !e.s.spent; i++ {
 		if st.Var != nil {
 			f.consts = newScope(outer)
 			f.consts.vals[st.Var.Name] = constant{v: op.Value{Kind: op.VInt, Int: i}}
@@ -249,12 +247,12 @@ func (f *frame) variable(id *ast.Ident) *val {
 }
 
 // expr evaluates an expression that may be a tensor or a constant.
-func (f *frame) expr(e ast.Expr, _ string) *val { return f.named(e, ast.Ident{}) }
+func (f *frame) expr(e ast.Expr) *val { return f.named(e, ast.Ident{}) }
 
 // named is expr with the name that a call gets when it has no label.
 func (f *frame) named(e ast.Expr, implicit ast.Ident) *val {
 	s := f.e.s
-	if f.e.full {
+	if !s.step(e.Pos()) {
 		return bad()
 	}
 	switch e := e.(type) {
@@ -293,7 +291,7 @@ func (f *frame) named(e ast.Expr, implicit ast.Ident) *val {
 			return f.binaryExpr(e)
 		}
 	case *ast.Call:
-		if b := blockOf(f.e.model, e.Callee.Name); b != nil {
+		if b := s.blockOf(f.e.model, e.Callee.Name); b != nil {
 			return f.callBlock(b, e, false)
 		}
 		if d := s.In.Ops.Lookup(e.Callee.Name); d != nil && !d.Hidden && s.makesTensor(e, f.isTensor) {

@@ -11,16 +11,12 @@ import (
 func (f *frame) callBlock(b *ast.Block, c *ast.Call, stmt bool) *val {
 	e, s := f.e, f.e.s
 	if f.depth >= maxInline {
-		s.errorf(codeTooMany, c.Callee.Span, "blocks call each other more than %d deep", maxInline)
-		e.full = true
+		s.exceed(c.Callee.Span, "blocks call each other more than %d deep", maxInline)
 		return bad()
 	}
 	// An inlined block that makes no node still costs time: it counts as one.
 	if e.nodes++; e.nodes > maxNodes {
-		if !e.full {
-			s.errorf(codeTooMany, c.Span, "the model has more than %d ops", maxNodes)
-		}
-		e.full = true
+		s.exceed(c.Span, "the model has more than %d ops", maxNodes)
 		return bad()
 	}
 	name := b.Name
@@ -42,7 +38,7 @@ func (f *frame) callBlock(b *ast.Block, c *ast.Call, stmt bool) *val {
 	}
 	errors := s.Diags.Len()
 	in.body(b.Body)
-	if f.unit == nil && len(in.unit.unit.Graph.Nodes) == 0 && s.Diags.Len() == errors && !e.full {
+	if f.unit == nil && len(in.unit.unit.Graph.Nodes) == 0 && s.Diags.Len() == errors && !e.s.spent {
 		s.errorf(codeForm, c.Callee.Span, "block `%s` computes nothing here", b.Name.Name).
 			Also(b.Name.Span, "declared here").
 			Hint("a block called in `forward` is a unit of its own and needs an op at least")
@@ -54,7 +50,7 @@ func (f *frame) callBlock(b *ast.Block, c *ast.Call, stmt bool) *val {
 		return nil
 	}
 	if in.ret == nil {
-		if s.Diags.Len() == errors && !e.full {
+		if s.Diags.Len() == errors && !e.s.spent {
 			s.errorf(codeReturn, c.Callee.Span, "the branches taken in block `%s` return nothing", b.Name.Name).
 				Also(b.Name.Span, "declared here")
 		}
@@ -104,7 +100,7 @@ func (f *frame) blockArgs(b *ast.Block, c *ast.Call, in *frame) ([]bound, bool) 
 
 // writeBack gives the caller's variables the values that the block assigned to its parameters.
 func (f *frame) writeBack(b *ast.Block, args []bound, in *frame) {
-	if hasReturn(b.Body) {
+	if f.e.s.returns(b) {
 		return
 	}
 	for i, a := range args {
@@ -152,7 +148,7 @@ func (e *elab) newUnit(name ast.Ident, c *ast.Call) *build {
 
 // blockSpan is where the block of a call is declared: what its template comes from.
 func (e *elab) blockSpan(c *ast.Call) source.Span {
-	if b := blockOf(e.model, c.Callee.Name); b != nil {
+	if b := e.s.blockOf(e.model, c.Callee.Name); b != nil {
 		return b.Name.Span
 	}
 	return c.Span

@@ -185,10 +185,7 @@ func (f *frame) scale(o string, span source.Span, x *val, by op.Value, at source
 func (f *frame) node(call *op.Call, in []*val, info *nodeInfo, span source.Span) *val {
 	e := f.e
 	if e.nodes++; e.nodes > maxNodes {
-		if !e.full {
-			e.s.errorf(codeTooMany, span, "the model has more than %d ops", maxNodes)
-		}
-		e.full = true
+		e.s.exceed(span, "the model has more than %d ops", maxNodes)
 		return bad()
 	}
 	u := f.unit

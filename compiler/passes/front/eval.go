@@ -47,6 +47,9 @@ func (sc *scope) set(name string, c constant) {
 // then reported, here or earlier. p is the parameter the value goes to, nil when unknown:
 // it decides what a bare word or a call may be.
 func (s *State) eval(e ast.Expr, sc *scope, p *op.Param) (op.Value, bool) {
+	if !s.step(e.Pos()) {
+		return op.Value{}, false
+	}
 	switch e := e.(type) {
 	case *ast.Int:
 		return op.Value{Kind: op.VInt, Int: e.Value}, true
@@ -374,4 +377,26 @@ func describe(v op.Value) string {
 		return "the block `" + v.Str + "`"
 	}
 	return "`none`"
+}
+
+// maxSteps bounds the expressions evaluated in one compile; the largest models take thousands.
+const maxSteps = 2_000_000
+
+// step counts an expression; it is false when the model takes too many.
+func (s *State) step(at source.Span) bool {
+	if s.spent {
+		return false
+	}
+	if s.steps++; s.steps > maxSteps {
+		s.exceed(at, "the model takes more than %d steps to lay out", maxSteps)
+	}
+	return !s.spent
+}
+
+// exceed reports a limit, once: nothing more is evaluated after it.
+func (s *State) exceed(at source.Span, format string, args ...any) {
+	if !s.spent {
+		s.errorf(codeTooMany, at, format, args...)
+	}
+	s.spent = true
 }

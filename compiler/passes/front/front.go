@@ -54,18 +54,25 @@ type State struct {
 	// load and target
 	files  map[string]*ast.File
 	uses   map[*ast.File][]*ast.File
+	models map[*ast.File]map[string]*ast.Model // seen in a file, by name
 	target *target
 	// names
-	labels   map[*ast.Model]*labelSet
-	assigned map[assignKey]bool
-	allWords []string
-	allCtors []op.Ctor
+	index     map[*ast.Model]map[string]int // place of each parameter
+	blocks    map[*ast.Model]map[string]*ast.Block
+	returning map[*ast.Block]bool
+	labels    map[*ast.Model]*labelSet
+	assigned  map[assignKey]bool
+	allWords  []string
+	allCtors  []op.Ctor
 	// constants
 	consts *scope // the target's parameters
 	// elaborate
-	units []*build // in forward order
-	nodes map[*ir.Node]*nodeInfo
-	logit *val // what forward returns
+	units   []*build // in forward order
+	nodes   map[*ir.Node]*nodeInfo
+	logit   *val // what forward returns
+	logitAt source.Span
+	steps   int  // expressions evaluated
+	spent   bool // a limit was reached: nothing more is evaluated
 	// params
 	params map[string]*ir.Param // by path
 }
@@ -74,12 +81,33 @@ type State struct {
 func New(in Input, diags *diag.List) *State {
 	return &State{
 		In: in, Diags: diags, Model: &ir.Model{},
-		assigned: map[assignKey]bool{},
-		nodes:    map[*ir.Node]*nodeInfo{},
-		params:   map[string]*ir.Param{},
+		models:    map[*ast.File]map[string]*ast.Model{},
+		index:     map[*ast.Model]map[string]int{},
+		blocks:    map[*ast.Model]map[string]*ast.Block{},
+		returning: map[*ast.Block]bool{},
+		assigned:  map[assignKey]bool{},
+		nodes:     map[*ir.Node]*nodeInfo{},
+		params:    map[string]*ir.Param{},
 	}
 }
 
+// maxFindings bounds what is reported of one compile.
+const maxFindings = 100
+
+// full reports that enough was found: looking for names that are near costs time.
+func (s *State) full() bool { return s.Diags.Len() >= maxFindings }
+
+// errorf reports an error, until there are too many. The result is never nil.
 func (s *State) errorf(code string, at source.Span, format string, args ...any) *diag.Diagnostic {
-	return s.Diags.Errorf(code, at, format, args...)
+	if s.full() {
+		return &diag.Diagnostic{}
+	}
+	d := s.Diags.Errorf(code, at, format, args...)
+	if s.full() {
+		d.Note("further errors are not shown")
+	}
+	return d
 }
+
+// few bounds the names that a misspelt one is compared with.
+func few(names []string) []string { return names[:min(len(names), 2000)] }

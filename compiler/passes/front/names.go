@@ -72,16 +72,7 @@ func (s *State) instanceNames(f *ast.File, m *ast.Model) {
 }
 
 // paramValue checks a value given to parameter i of m: it may name earlier parameters.
-func (s *State) paramValue(m *ast.Model, i int, e ast.Expr) {
-	n := s.newNames(m)
-	for _, p := range m.Params[:i] {
-		n.vals[p.Name.Name] = constName
-	}
-	for _, p := range m.Params[i:] {
-		n.later[p.Name.Name] = true
-	}
-	n.expr(e, nil)
-}
+func (s *State) paramValue(m *ast.Model, i int, e ast.Expr) { s.newNames(m, i).expr(e, nil) }
 
 func (s *State) notBuiltin(id ast.Ident, what string) bool {
 	doc, ok := builtins[id.Name]
@@ -96,9 +87,11 @@ func (s *State) notBuiltin(id ast.Ident, what string) bool {
 // modelNamesCheck checks a model with a body.
 func (s *State) modelNamesCheck(f *ast.File, m *ast.Model) {
 	s.notBuiltin(m.Name, "a model")
-	labels := s.collectLabels(m)
-	s.labels[m] = labels
+	s.labels[m] = s.collectLabels(m)
 	s.declaredOnce(m)
+	if s.tooManyParams(m) {
+		return
+	}
 	for i, p := range m.Params {
 		if s.notBuiltin(p.Name, "a parameter") && p.Default != nil {
 			s.paramValue(m, i, p.Default)
@@ -164,6 +157,23 @@ func (s *State) declaredOnce(m *ast.Model) {
 	}
 }
 
+// maxParams bounds the parameters of one model or block.
+const maxParams = 256
+
+func (s *State) tooManyParams(m *ast.Model) bool {
+	many := func(id ast.Ident, n int) bool {
+		if n > maxParams {
+			s.errorf(codeTooMany, id.Span, "`%s` has %d parameters, and may have %d", id.Name, n, maxParams)
+		}
+		return n > maxParams
+	}
+	bad := many(m.Name, len(m.Params))
+	for _, b := range m.Blocks {
+		bad = many(b.Name, len(b.Params)) || bad
+	}
+	return bad
+}
+
 func (s *State) presetNames(m *ast.Model) {
 	params := paramNames(m)
 	for _, p := range m.Presets {
@@ -204,12 +214,12 @@ func (s *State) blockNames(m *ast.Model, b *ast.Block) {
 		if !s.notBuiltin(p.Name, "a parameter") {
 			continue
 		}
-		if n.vals[name] == constName {
+		if n.kind(name) == constName {
 			s.errorf(codeTwice, p.Name.Span, "`%s` is a parameter of model `%s`, which a block sees already", name, m.Name.Name).
 				Hint("choose another name, or leave it out")
 		}
 		if p.Default == nil {
-			n.vals[name] = eitherName
+			n.layer.vals[name] = eitherName
 			continue
 		}
 		for _, q := range b.Params[i:] {
@@ -217,10 +227,10 @@ func (s *State) blockNames(m *ast.Model, b *ast.Block) {
 		}
 		n.expr(p.Default, nil)
 		clear(n.later)
-		n.vals[name] = constName
+		n.layer.vals[name] = constName
 	}
 	n.body(b.Body)
-	if !hasReturn(b.Body) && !s.assignsParam(m, b) {
+	if !s.returns(b) && !s.assignsParam(m, b) {
 		d := s.errorf(codeForm, b.Name.Span, "block `%s` neither returns a value nor assigns its parameter", b.Name.Name)
 		if len(b.Params) > 0 {
 			d.Hint("write `%s += ...`, or `return ...`", b.Params[0].Name.Name)
@@ -234,7 +244,7 @@ func (s *State) forwardNames(m *ast.Model, fw *ast.Forward) {
 	n := s.bodyNames(m)
 	n.forward = true
 	n.labels = s.labels[m].forward
-	n.vals["tokens"], n.vals["position"] = tensorName, tensorName
+	n.layer.vals["tokens"], n.layer.vals["position"] = tensorName, tensorName
 	seen := map[string]bool{}
 	for _, p := range fw.Params {
 		name := p.Name.Name
@@ -242,7 +252,7 @@ func (s *State) forwardNames(m *ast.Model, fw *ast.Forward) {
 		case name != "tokens" && name != "position":
 			s.errorf(codeUnknown, p.Name.Span, "`forward` takes `tokens` and `position`, not `%s`", name).
 				Hint("%s", suggest.HintOr(name, []string{"tokens", "position"}))
-			n.vals[name] = tensorName // so that its uses stay silent
+			n.layer.vals[name] = tensorName // so that its uses stay silent
 		case p.Default != nil:
 			s.errorf(codeForm, p.Span, "`%s` has no default: it comes with the batch", name).Hint("write `forward(%s)`", name)
 		case seen[name]:
@@ -267,7 +277,7 @@ func (s *State) blockCycles(m *ast.Model) {
 		mark[b.Name.Name] = open
 		path = append(path, b.Name.Name)
 		walkCalls(b.Body, func(c *ast.Call) {
-			next := blockOf(m, c.Callee.Name)
+			next := s.blockOf(m, c.Callee.Name)
 			if next == nil {
 				return
 			}

@@ -1,7 +1,7 @@
 package front
 
 import (
-	"sort"
+	"slices"
 
 	"github.com/megatrain/mtc/lang/ast"
 	"github.com/megatrain/mtc/lang/diag/suggest"
@@ -26,36 +26,90 @@ type names struct {
 	model   *ast.Model
 	block   *ast.Block // nil outside one
 	forward bool
-	vals    map[string]nameKind
-	later   map[string]bool // parameters declared after the value being checked
+	params  map[string]int  // the model's parameters by place
+	limit   int             // those before it are seen
+	plain   bool            // nothing built in is seen: the train block
+	layer   *layer          // variables, and constants of the body
+	later   map[string]bool // parameters of a block declared after the value being checked
 	labels  map[string]bool // labels of this body, for ties
 	repeats int             // nesting
 }
 
-// newNames sees nothing but T.
-func (s *State) newNames(m *ast.Model) *names {
-	return &names{s: s, model: m, vals: map[string]nameKind{"T": constName}, later: map[string]bool{}}
+// layer holds the names that one list of statements adds. Branches get layers of their own
+// instead of copies, so that the cost of a file stays in line with its length.
+type layer struct {
+	outer *layer
+	vals  map[string]nameKind
 }
 
-// bodyNames sees the model's parameters.
-func (s *State) bodyNames(m *ast.Model) *names {
-	n := s.newNames(m)
-	for _, p := range m.Params {
-		n.vals[p.Name.Name] = constName
+func (n *names) push() { n.layer = &layer{n.layer, map[string]nameKind{}} }
+
+// pop removes the innermost layer and returns what it held.
+func (n *names) pop() map[string]nameKind {
+	top := n.layer
+	n.layer = top.outer
+	return top.vals
+}
+
+// merge adds the names of a finished branch.
+func (n *names) merge(vals map[string]nameKind) {
+	for name, k := range vals {
+		if n.kind(name) == 0 {
+			n.layer.vals[name] = k
+		}
 	}
+}
+
+// newNames sees the first limit parameters of a model, and T.
+func (s *State) newNames(m *ast.Model, limit int) *names {
+	n := &names{s: s, model: m, params: s.paramIndex(m), limit: limit, later: map[string]bool{}}
+	n.push()
 	return n
 }
 
-func (n *names) inScope(name string) bool { return n.vals[name] != 0 }
+// bodyNames sees all of the model's parameters.
+func (s *State) bodyNames(m *ast.Model) *names { return s.newNames(m, len(m.Params)) }
+
+// kind is what a name is here, 0 when nothing.
+func (n *names) kind(name string) nameKind {
+	for l := n.layer; l != nil; l = l.outer {
+		if k := l.vals[name]; k != 0 {
+			return k
+		}
+	}
+	if i, ok := n.params[name]; ok && i < n.limit {
+		return constName
+	}
+	if name == "T" && !n.plain {
+		return constName
+	}
+	return 0
+}
+
+func (n *names) isLater(name string) bool {
+	i, ok := n.params[name]
+	return n.later[name] || ok && i >= n.limit
+}
+
+func (n *names) inScope(name string) bool { return n.kind(name) != 0 }
 
 // scope lists the names in scope, sorted.
 func (n *names) scope() []string {
-	out := make([]string, 0, len(n.vals))
-	for name := range n.vals {
-		out = append(out, name)
+	seen := map[string]bool{}
+	for l := n.layer; l != nil; l = l.outer {
+		for name := range l.vals {
+			seen[name] = true
+		}
 	}
-	sort.Strings(out)
-	return out
+	for name, i := range n.params {
+		if i < n.limit {
+			seen[name] = true
+		}
+	}
+	if !n.plain {
+		seen["T"] = true
+	}
+	return keys(seen)
 }
 
 func (n *names) body(list []ast.Stmt) {
@@ -79,16 +133,14 @@ func (n *names) stmt(st ast.Stmt) {
 	case *ast.If:
 		n.expr(st.Cond, nil)
 		// Each branch sees what stood before; after the `if` both branches' names may be set.
-		before := copyNames(n.vals)
+		n.push()
 		n.body(st.Then)
-		then := n.vals
-		n.vals = before
+		then := n.pop()
+		n.push()
 		n.body(st.Else)
-		for k, v := range then {
-			if n.vals[k] == 0 {
-				n.vals[k] = v
-			}
-		}
+		other := n.pop()
+		n.merge(then)
+		n.merge(other)
 	case *ast.Repeat:
 		n.repeat(st)
 	case *ast.Return:
@@ -97,14 +149,6 @@ func (n *names) stmt(st ast.Stmt) {
 		}
 		n.expr(st.Value, tensorParam)
 	}
-}
-
-func copyNames(m map[string]nameKind) map[string]nameKind {
-	out := make(map[string]nameKind, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }
 
 // tensorParam marks a place that takes a tensor.
@@ -117,26 +161,26 @@ func (n *names) assign(st *ast.Assign) {
 	case builtins[name] != "":
 		n.s.errorf(codeBuiltin, st.Target.Span, "`%s` is built in and cannot be assigned", name).
 			Note("`%s` is %s", name, builtins[name]).Hint("choose another name")
-	case n.vals[name] == constName:
+	case n.kind(name) == constName:
 		n.s.errorf(codeTwice, st.Target.Span, "`%s` is a constant and cannot be assigned", name).
 			Hint("choose another name for the variable")
-	case st.Add && n.vals[name] == 0:
+	case st.Add && n.kind(name) == 0:
 		d := n.s.errorf(codeUnknown, st.Target.Span, "`+=` adds to `%s`, which has no value yet", name)
-		if h := suggest.Hint(name, n.tensors()); h != "" {
+		if h := suggest.Hint(name, few(n.tensors())); h != "" {
 			d.Hint("%s", h)
 		} else {
 			d.Hint("write `%s = ...` first", name)
 		}
-		n.vals[name] = tensorName
-	case n.vals[name] == 0:
-		n.vals[name] = tensorName
+		n.layer.vals[name] = tensorName
+	case n.kind(name) == 0:
+		n.layer.vals[name] = tensorName
 	}
 }
 
 func (n *names) tensors() []string {
 	var out []string
 	for _, name := range n.scope() {
-		if n.vals[name] != constName {
+		if n.kind(name) != constName {
 			out = append(out, name)
 		}
 	}
@@ -146,7 +190,7 @@ func (n *names) tensors() []string {
 // callStmt checks a call that stands alone: a block without return, on plain variables.
 func (n *names) callStmt(st *ast.CallStmt) {
 	c := st.Call
-	b := blockOf(n.model, c.Callee.Name)
+	b := n.s.blockOf(n.model, c.Callee.Name)
 	if b == nil {
 		if d := n.s.In.Ops.Lookup(c.Callee.Name); d != nil && !d.Hidden {
 			n.s.errorf(codeForm, st.Span, "nothing takes the result of `%s`", c.Callee.Name).
@@ -157,7 +201,7 @@ func (n *names) callStmt(st *ast.CallStmt) {
 		n.call(c, tensorParam, true)
 		return
 	}
-	if hasReturn(b.Body) {
+	if n.s.returns(b) {
 		n.s.errorf(codeForm, c.Callee.Span, "block `%s` returns a value, which nothing takes", b.Name.Name).
 			Hint("bind it: `x = %s`", st.Span.Text())
 	}
@@ -170,28 +214,24 @@ func (n *names) repeat(st *ast.Repeat) {
 		n.s.errorf(codeForm, headSpan(st.Span, "repeat"), "`repeat` stands in `forward` only").
 			Hint("a block is what is repeated: `repeat n { %s(x) }` in `forward`", n.block.Name.Name)
 	}
-	outer := n.vals
+	n.push()
 	if v := st.Var; v != nil {
-		n.vals = copyNames(outer)
 		switch {
 		case !n.s.notBuiltin(*v, "the variable of a `repeat`"):
-		case n.vals[v.Name] != 0:
+		case n.kind(v.Name) != 0:
 			n.s.errorf(codeTwice, v.Span, "`%s` is declared already", v.Name).Hint("choose another name after `as`")
 		default:
-			n.vals[v.Name] = constName
+			n.layer.vals[v.Name] = constName
 		}
 	}
 	n.repeats++
 	n.body(st.Body)
 	n.repeats--
+	inner := n.pop()
 	if st.Var != nil {
-		for k, v := range n.vals {
-			if outer[k] == 0 && k != st.Var.Name {
-				outer[k] = v
-			}
-		}
-		n.vals = outer
+		delete(inner, st.Var.Name)
 	}
+	n.merge(inner)
 }
 
 // expr checks an expression that goes to p; nil: a constant or a tensor, unknown which.
@@ -241,8 +281,11 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 		return
 	}
 	s := n.s
+	if s.full() {
+		return
+	}
 	switch {
-	case n.later[name]:
+	case n.isLater(name):
 		s.errorf(codeUnknown, e.Span, "`%s` is declared later", name).
 			Hint("a value names only parameters that stand before it; move `%s` to the front", name)
 		return
@@ -253,7 +296,7 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 	case name == "tokens" || name == "position":
 		d := s.errorf(codeUnknown, e.Span, "`%s` is seen in `forward` only", name)
 		if n.block != nil {
-			d.Hint("pass it on: `%s(x, %s)`", n.block.Name.Name, name)
+			d.Hint("look it up there and pass the result on: `%s(x, pe)`", n.block.Name.Name)
 		}
 		return
 	}
@@ -269,7 +312,7 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 		if p.Default != nil && p.Default.IsNone() {
 			cands = append(cands, "none")
 		}
-		if h := suggest.HintOr(name, cands); suggest.Nearest(name, append(cands, n.scope()...)) == "" {
+		if h := suggest.HintOr(name, cands); suggest.Nearest(name, few(append(cands, n.scope()...))) == "" {
 			s.errorf(codeUnknown, e.Span, "%s", what).Hint("%s", h)
 			return
 		}
@@ -283,7 +326,7 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 		d.Hint("`%s` is an op: call it, `%s(x)`", name, name)
 		return
 	}
-	if blockOf(n.model, name) != nil {
+	if n.s.blockOf(n.model, name) != nil {
 		d.Hint("`%s` is a block: call it, `%s(x)`", name, name)
 		return
 	}
@@ -297,7 +340,7 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 		w, _ := s.words(nil)
 		cands = append(cands, w...)
 	}
-	if h := suggest.Hint(name, append(cands, "true", "false", "none")); h != "" {
+	if h := suggest.Hint(name, append([]string{"true", "false", "none"}, few(cands)...)); h != "" {
 		d.Hint("%s", h)
 	} else if in := n.scope(); len(in) > 1 {
 		d.Hint("in scope are %s", suggest.List(in))
@@ -317,9 +360,9 @@ func (n *names) tie(e *ast.Ident) {
 	for l := range fw {
 		all = append(all, l)
 	}
-	sort.Strings(all)
+	slices.Sort(all)
 	d := n.s.errorf(codeUnknown, e.Span, "`tie` takes the label of a weight, and there is no `%s`", e.Name)
-	d.Hint("%s", suggest.HintOr(e.Name, all))
+	d.Hint("%s", suggest.HintOr(e.Name, few(all)))
 }
 
 // call checks a call and its arguments. stmt: it stands alone.
@@ -335,9 +378,9 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		s.errorf(codeForm, c.Label.Span, "a constant takes no label").Hint("remove `%s:`", c.Label.Name)
 	}
 	if p != nil && p.Kind == op.BlockKind {
-		blk := blockOf(n.model, name)
+		blk := n.s.blockOf(n.model, name)
 		if blk == nil {
-			n.unknownCallee(c, blockNames(n.model))
+			n.unknownCallee(c, p, blockNames(n.model))
 			return
 		}
 		b.partial = true
@@ -356,6 +399,12 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 			return
 		}
 	}
+	if constant && p.Kind != op.Word && p.Kind != op.InitKind {
+		if _, all := s.words(nil); findCtor(all, name) != nil {
+			s.errorf(codeType, c.Span, "`%s` is %s, and `%s(...)` is none", p.Name, article(p.Kind), name)
+			return
+		}
+	}
 	if fn := findCtor(functions, name); fn != nil {
 		if c.Label != nil && !constant {
 			s.errorf(codeForm, c.Label.Span, "a constant takes no label").Hint("remove `%s:`", c.Label.Name)
@@ -363,14 +412,14 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		n.args(b, declSig("function", fn.Name, fn.Params), c)
 		return
 	}
-	if blk := blockOf(n.model, name); blk != nil {
-		if !stmt && !hasReturn(blk.Body) {
+	if blk := n.s.blockOf(n.model, name); blk != nil {
+		if !stmt && !n.s.returns(blk) {
 			s.errorf(codeForm, c.Callee.Span, "block `%s` returns no value", name).
 				Also(blk.Name.Span, "declared here").
 				Hint("call it as a statement, `%s(x)`, or end it with `return`", name)
 		}
 		n.args(b, textSig("block", blk.Name, blk.Params), c)
-		if stmt && !hasReturn(blk.Body) {
+		if stmt && !n.s.returns(blk) {
 			n.plainVariables(blk, c)
 		}
 		return
@@ -384,7 +433,7 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		return
 	}
 	cands := append(s.In.Ops.Names(), blockNames(n.model)...)
-	if p != nil && (p.Kind == op.Word || p.Kind == op.InitKind) {
+	if constant {
 		cands = nil
 	}
 	if p == nil || constant {
@@ -396,7 +445,7 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 	for _, fn := range functions {
 		cands = append(cands, fn.Name)
 	}
-	n.unknownCallee(c, cands)
+	n.unknownCallee(c, p, cands)
 }
 
 // notYet are ops the language has and this version does not.
@@ -405,16 +454,30 @@ var notYet = []string{"moe"}
 // anyTensor reports whether some argument is certainly a tensor.
 func (n *names) anyTensor(c *ast.Call) bool {
 	for _, a := range c.Args {
-		if n.s.makesTensor(a.Value, func(name string) bool { return n.vals[name] > constName }) {
+		if n.s.makesTensor(a.Value, func(name string) bool { return n.kind(name) > constName }) {
 			return true
 		}
 	}
 	return false
 }
 
-func (n *names) unknownCallee(c *ast.Call, cands []string) {
+func (n *names) unknownCallee(c *ast.Call, p *op.Param, cands []string) {
 	s, name := n.s, c.Callee.Name
-	d := s.errorf(codeUnknown, c.Callee.Span, "there is no op or block `%s`", name)
+	what := "there is no op or block `" + name + "`"
+	switch {
+	case p != nil && (p.Kind == op.Word || p.Kind == op.InitKind):
+		what = "`" + p.Name + "` cannot be `" + name + "(...)`"
+	case p != nil && p.Kind == op.BlockKind:
+		what = "there is no block `" + name + "`"
+	case p != nil && p.Kind != op.Tensor:
+		what = "there is no function `" + name + "`"
+	case p == nil:
+		what = "there is no op, block or function `" + name + "`"
+	}
+	d := s.errorf(codeUnknown, c.Callee.Span, "%s", what)
+	if s.full() {
+		return
+	}
 	if hidden := s.In.Ops.Lookup(name); hidden != nil && hidden.Hidden {
 		switch name {
 		case "add", "sub", "mul", "scale":
@@ -425,10 +488,12 @@ func (n *names) unknownCallee(c *ast.Call, cands []string) {
 			return
 		}
 	}
-	if h := suggest.Hint(name, cands); h != "" {
+	if h := suggest.Hint(name, few(cands)); h != "" {
 		d.Hint("%s", h)
-	} else {
+	} else if p == nil || p.Kind == op.Tensor {
 		d.Hint("`mtc ops` lists the ops")
+	} else if len(cands) > 0 {
+		d.Hint("one of %s", suggest.List(cands))
 	}
 	for _, a := range c.Args {
 		if a.Name == nil {
@@ -473,15 +538,6 @@ func (n *names) plainVariables(blk *ast.Block, c *ast.Call) {
 	}
 }
 
-func blockOf(m *ast.Model, name string) *ast.Block {
-	for _, b := range m.Blocks {
-		if b.Name.Name == name {
-			return b
-		}
-	}
-	return nil
-}
-
 func blockNames(m *ast.Model) []string {
 	var out []string
 	for _, b := range m.Blocks {
@@ -494,7 +550,7 @@ func (s *State) findBlock(name string) *ast.Block {
 	if s.target == nil || s.target.model == nil {
 		return nil
 	}
-	return blockOf(s.target.model, name)
+	return s.blockOf(s.target.model, name)
 }
 
 func (s *State) blockNamed(name string) bool { return s.findBlock(name) != nil }

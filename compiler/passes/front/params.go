@@ -12,6 +12,9 @@ import (
 // Params gives every weight its path, resolves ties and inits, and binds parameters to the
 // weight slots of the units.
 func Params(s *State) {
+	if s.spent {
+		return
+	}
 	p := &paramPass{s: s, owners: map[string][]*ir.Param{}, first: map[string]*ir.Node{}, said: map[source.Span]bool{}}
 	p.modelInit()
 	for _, b := range s.units {

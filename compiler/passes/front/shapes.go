@@ -15,6 +15,9 @@ import (
 // types: templates serve micro-batches and generation too. A value whose op failed has no
 // shape, and what reads it is passed over.
 func Shapes(s *State) {
+	if s.spent {
+		return
+	}
 	said := map[source.Span]bool{}
 	for _, b := range s.units {
 		u := b.unit
@@ -156,10 +159,8 @@ func (s *State) operandError(n *ir.Node, info *nodeInfo, ae *op.ArgError) {
 		message = "`*` multiplies " + sizes(x) + " and " + sizes(y)
 	}
 	d := s.errorf(codeShape, ys, "%s", message).Mark("%s", y)
-	d.Also(xs, "%s%s", x, s.from(n.Inputs[0]))
-	if len(xs.Text()) > 0 && n.Inputs[1].Span.Valid() && n.Inputs[1].Span != ys {
-		d.Also(n.Inputs[1].Span, "%s is made here", y)
-	}
+	d.Also(xs, "%s%s", x, from(n.Inputs[0], info))
+	s.origin(d, ys, n.Inputs[1])
 	switch {
 	case x.DType != y.DType:
 		d.Hint("look the ids up first: `embed(%s, V, D)`", ys.Text())
@@ -172,12 +173,12 @@ func (s *State) operandError(n *ir.Node, info *nodeInfo, ae *op.ArgError) {
 	}
 }
 
-// from says where a value came from.
-func (s *State) from(v *ir.Value) string {
-	if v.Node == nil {
-		return ", the block's input"
+// from says where a value came from that no op of the unit made.
+func from(v *ir.Value, info *nodeInfo) string {
+	if v.Node != nil || info.unit.segment {
+		return ""
 	}
-	return ""
+	return ", the block's input"
 }
 
 // origin points at the op that made a value, unless the span at shows it already.

@@ -162,7 +162,7 @@ func (b *binder) misspeltFlag(g *sig, id *ast.Ident, next int, named bool) bool 
 		return false // an ordinary positional argument, checked as such
 	}
 	d := b.s.errorf(codeUnknown, id.Span, "`%s` has no flag `%s`", g.name, id.Name)
-	if n = suggest.Nearest(id.Name, append(flags, b.scope()...)); n != "" {
+	if n = suggest.Nearest(id.Name, few(append(flags, b.scope()...))); n != "" {
 		d.Hint("did you mean `%s`?", n)
 	} else if len(flags) > 0 {
 		d.Hint("its flags are %s", suggest.List(flags))
@@ -201,7 +201,7 @@ func (b *binder) tooMany(g *sig, a *ast.Arg) {
 		d.Also(g.span, "declared here")
 	}
 	if len(g.params) > 0 {
-		d.Hint("its parameters are %s", suggest.List(g.names()))
+		d.Hint("its parameters are %s", inOrder(g.names()))
 	}
 }
 
@@ -229,7 +229,7 @@ func (b *binder) missing(g *sig, got []bound, call source.Span) {
 	if len(absent) == 0 {
 		return
 	}
-	d := b.s.errorf(codeMissing, call, "`%s` needs %s", g.name, suggest.List(absent))
+	d := b.s.errorf(codeMissing, call, "`%s` needs %s", g.name, inOrder(absent))
 	if g.span.Valid() {
 		d.Also(g.span, "declared here")
 	}
@@ -248,4 +248,20 @@ func plural(n int, word string) string {
 		return "1 " + word
 	}
 	return itoa(n) + " " + word + "s"
+}
+
+// inOrder writes names as they are declared: "`x`, `out` and `bias`".
+func inOrder(names []string) string {
+	out := ""
+	for i, n := range names {
+		switch {
+		case i == 0:
+		case i == len(names)-1:
+			out += " and "
+		default:
+			out += ", "
+		}
+		out += "`" + n + "`"
+	}
+	return out
 }

@@ -21,6 +21,46 @@ func hasReturn(list []ast.Stmt) bool {
 	return false
 }
 
+// returns is hasReturn of a block, looked at once.
+func (s *State) returns(b *ast.Block) bool {
+	r, ok := s.returning[b]
+	if !ok {
+		r = hasReturn(b.Body)
+		s.returning[b] = r
+	}
+	return r
+}
+
+// blockOf finds a block of a model.
+func (s *State) blockOf(m *ast.Model, name string) *ast.Block {
+	by := s.blocks[m]
+	if by == nil {
+		by = map[string]*ast.Block{}
+		for _, b := range m.Blocks {
+			if by[b.Name.Name] == nil {
+				by[b.Name.Name] = b
+			}
+		}
+		s.blocks[m] = by
+	}
+	return by[name]
+}
+
+// paramIndex is the place of each parameter of a model.
+func (s *State) paramIndex(m *ast.Model) map[string]int {
+	by := s.index[m]
+	if by == nil {
+		by = map[string]int{}
+		for i, p := range m.Params {
+			if _, twice := by[p.Name.Name]; !twice {
+				by[p.Name.Name] = i
+			}
+		}
+		s.index[m] = by
+	}
+	return by
+}
+
 // assignsParam reports whether a block assigns one of its parameters, itself or through a
 // block it calls.
 func (s *State) assignsParam(m *ast.Model, b *ast.Block) bool {
@@ -63,8 +103,8 @@ func (s *State) assignsIn(m *ast.Model, list []ast.Stmt, name string) bool {
 				return true
 			}
 		case *ast.CallStmt:
-			callee := blockOf(m, st.Call.Callee.Name)
-			if callee == nil || hasReturn(callee.Body) {
+			callee := s.blockOf(m, st.Call.Callee.Name)
+			if callee == nil || s.returns(callee) {
 				continue
 			}
 			g := textSig("block", callee.Name, callee.Params)
@@ -138,12 +178,12 @@ func (s *State) collectLabels(m *ast.Model) *labelSet {
 			if c.Label != nil {
 				own[c.Label.Name] = true
 				ls.all[c.Label.Name] = true
-			} else if blockOf(m, c.Callee.Name) != nil {
+			} else if s.blockOf(m, c.Callee.Name) != nil {
 				ls.all[c.Callee.Name] = true
 			}
 		})
 		eachAssign(body, func(a *ast.Assign) {
-			if c, ok := a.Value.(*ast.Call); ok && c.Label == nil && !a.Add && blockOf(m, c.Callee.Name) == nil {
+			if c, ok := a.Value.(*ast.Call); ok && c.Label == nil && !a.Add && s.blockOf(m, c.Callee.Name) == nil {
 				own[a.Target.Name] = true
 				ls.all[a.Target.Name] = true
 			}

@@ -31,7 +31,7 @@ type setting struct {
 func Target(s *State) {
 	t := &target{}
 	s.target = t
-	s.declared()
+	once := s.declared()
 	for _, d := range s.Main.Decls {
 		if tr, ok := d.(*ast.Train); ok {
 			if t.train == nil {
@@ -42,7 +42,7 @@ func Target(s *State) {
 			}
 		}
 	}
-	m := s.choose()
+	m := s.choose(once)
 	s.readSets(m)
 	if m == nil {
 		return
@@ -71,15 +71,26 @@ func Target(s *State) {
 	}
 	params := paramNames(t.model)
 	for _, set := range t.sets {
-		if indexOf(params, set.key.Name) < 0 {
-			s.errorf(codeUnknown, set.key.Span, "model `%s` has no parameter `%s`", t.model.Name.Name, set.key.Name).
-				Hint("%s", suggest.HintOr(set.key.Name, append(params[:len(params):len(params)], trainKeys()...)))
+		name := set.key.Name
+		if indexOf(params, name) >= 0 {
+			continue
+		}
+		d := s.errorf(codeUnknown, set.key.Span, "model `%s` has no parameter `%s`", t.model.Name.Name, name)
+		switch {
+		case findField(name) != nil:
+			d.Hint("did you mean `train.%s`?", name)
+		case suggest.Nearest(name, params) == "" && suggest.Nearest(name, fieldNames()) != "":
+			d.Hint("did you mean `train.%s`?", suggest.Nearest(name, fieldNames()))
+		default:
+			d.Hint("%s", suggest.HintOr(name, params))
 		}
 	}
 }
 
 // declared reports models declared twice, or declared and used under one name.
-func (s *State) declared() {
+func (s *State) declared() (once bool) {
+	before := s.Diags.Len()
+	defer func() { once = s.Diags.Len() == before }()
 	for _, f := range s.Files {
 		seen := map[string]*ast.Model{}
 		for _, u := range s.uses[f] {
@@ -101,10 +112,11 @@ func (s *State) declared() {
 			seen[m.Name.Name] = m
 		}
 	}
+	return false
 }
 
 // choose finds the model that --model names, or the file's only own one.
-func (s *State) choose() *ast.Model {
+func (s *State) choose(once bool) *ast.Model {
 	own := ownModels(s.Main)
 	if s.In.Model != "" {
 		if m := s.lookupModel(s.Main, s.In.Model); m != nil {
@@ -128,6 +140,9 @@ func (s *State) choose() *ast.Model {
 			d.Hint("`mtc new` writes a small model to start from")
 		}
 		return nil
+	}
+	if !once {
+		return nil // two of one name: the choice is not the problem
 	}
 	var names []string
 	for _, m := range own {
@@ -204,14 +219,19 @@ func (s *State) fileOf(m *ast.Model) *ast.File {
 
 // lookupModel finds a model by name: f's own, then those of the files it uses.
 func (s *State) lookupModel(f *ast.File, name string) *ast.Model {
-	for _, g := range append([]*ast.File{f}, s.uses[f]...) {
-		for _, m := range ownModels(g) {
-			if m.Name.Name == name {
-				return m
+	by := s.models[f]
+	if by == nil {
+		by = map[string]*ast.Model{}
+		for _, g := range append([]*ast.File{f}, s.uses[f]...) {
+			for _, m := range ownModels(g) {
+				if by[m.Name.Name] == nil {
+					by[m.Name.Name] = m
+				}
 			}
 		}
+		s.models[f] = by
 	}
-	return nil
+	return by[name]
 }
 
 func (s *State) modelNames(f *ast.File) []string {

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/megatrain/mtc/compiler/ir"
@@ -82,7 +83,7 @@ func (c *trainCheck) run() {
 		}
 	}
 	if len(missing) > 0 {
-		s.errorf(codeTrainField, c.at, "the train block needs %s", suggest.List(missing)).
+		s.errorf(codeTrainField, c.at, "the train block needs %s", inOrder(missing)).
 			Hint("for example `seq = 1024` and `batch = 524288 tokens`")
 	}
 	if okSeq {
@@ -109,7 +110,7 @@ func (c *trainCheck) unit(f *ast.Field, tf *trainField) {
 		if n := suggest.Nearest(f.Unit.Name, tf.units); n != "" {
 			d.Hint("did you mean `%s`?", n)
 		} else {
-			d.Hint("write %s", unitList(tf.units))
+			d.Hint("write %s%s", unitList(tf.units), map[bool]string{false: ", or no unit"}[tf.must])
 		}
 	}
 }
@@ -117,8 +118,8 @@ func (c *trainCheck) unit(f *ast.Field, tf *trainField) {
 // batch sets B and the tokens of a step.
 func (c *trainCheck) batch(seq, n int64) {
 	f, m := c.fields["batch"], c.s.Model
-	if f.Unit == nil {
-		return
+	if f.Unit == nil || indexOf(findField("batch").units, f.Unit.Name) < 0 {
+		return // reported with the unit
 	}
 	if f.Unit.Name == "rows" {
 		tokens, ok := mul(n, seq)
@@ -130,7 +131,11 @@ func (c *trainCheck) batch(seq, n int64) {
 		return
 	}
 	if n%seq != 0 {
-		d := c.s.errorf(codeBatch, f.Value.Pos(), "a batch of %d tokens is not a whole number of rows of seq = %d: the rest is %d", n, seq, n%seq)
+		message := fmt.Sprintf("a batch of %d tokens is not a whole number of rows of seq = %d: the rest is %d", n, seq, n%seq)
+		if n < seq {
+			message = fmt.Sprintf("a batch of %d tokens is less than one row of seq = %d", n, seq)
+		}
+		d := c.s.errorf(codeBatch, f.Value.Pos(), "%s", message)
 		if sf := c.fields["seq"]; sf != nil && sf.Value.Pos().File == f.Value.Pos().File {
 			d.Also(sf.Value.Pos(), "tokens of a row")
 		}
@@ -165,8 +170,8 @@ func (c *trainCheck) value(name string) (v op.Value, at source.Span, ok bool) {
 // eval1 checks and evaluates one value of the block.
 func (c *trainCheck) eval1(e ast.Expr, p *op.Param, callee string) (op.Value, bool) {
 	before := c.s.Diags.Len()
-	n := c.s.newNames(&ast.Model{})
-	clear(n.vals)
+	n := c.s.newNames(&ast.Model{}, 0)
+	n.plain = true
 	c.s.labels[n.model] = &labelSet{}
 	n.expr(e, p)
 	if c.s.Diags.Len() > before {
@@ -211,7 +216,7 @@ func (c *trainCheck) word(name string) string {
 func (c *trainCheck) clip() float64 {
 	v, at, ok := c.value("clip")
 	if ok && !v.IsNone() && !(v.Num() > 0) {
-		c.s.errorf(codeTrainValue, at, "`clip` is above 0, not %s", v).Hint("`clip = none` turns it off")
+		c.s.errorf(codeTrainValue, at, "`clip` is above 0, not %s", at.Text()).Hint("`clip = none` turns it off")
 	}
 	return v.Num()
 }
@@ -248,7 +253,11 @@ func (c *trainCheck) args(name string) (ctor string, vals map[string]op.Value, a
 // check reports a number outside its range.
 func (c *trainCheck) check(fits bool, at source.Span, name, want string, v op.Value) {
 	if !fits {
-		c.s.errorf(codeTrainValue, at, "`%s` is %s, not %s", name, want, v)
+		got := v.String()
+		if text := at.Text(); text != "" && isNumber(v) && text != "train" {
+			got = text // as it was written: an int may have become a float
+		}
+		c.s.errorf(codeTrainValue, at, "`%s` is %s, not %s", name, want, got)
 	}
 }
 

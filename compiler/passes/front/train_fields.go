@@ -87,15 +87,6 @@ func fieldNames() []string {
 	return out
 }
 
-// trainKeys are the fields as --set names them.
-func trainKeys() []string {
-	out := fieldNames()
-	for i := range out {
-		out[i] = "train." + out[i]
-	}
-	return out
-}
-
 // TrainField describes one field of the train block, for the reference and for `mtc new`.
 type TrainField struct {
 	Param op.Param

@@ -42,7 +42,7 @@ func (p *unitPass) once(at source.Span) bool {
 func (p *unitPass) ends() {
 	s := p.s
 	first, last := s.units[0], s.units[len(s.units)-1]
-	ret := s.logit.span
+	ret := s.logitAt
 	switch {
 	case s.logit.unit == nil:
 		s.errorf(codeHead, ret, "`forward` returns its input").Hint("return logits: `return head: linear(x, V)`")
@@ -114,8 +114,12 @@ func (p *unitPass) unused() {
 			if n.Out.Name != "" && n.Out.Name != n.Call.Def.Name {
 				name = "`" + n.Out.Name + "`"
 			}
-			s.errorf(codeUnused, n.Span, "nothing reads %s", name).
-				Hint("remove it, or use it: its weights would never be trained")
+			d := s.errorf(codeUnused, n.Span, "nothing reads %s", name)
+			if len(n.Weights) > 0 {
+				d.Hint("remove it, or use it: its weights would never be trained")
+			} else {
+				d.Hint("remove it, or use it")
+			}
 		}
 	}
 }
@@ -173,7 +177,7 @@ func (p *unitPass) head() {
 		n = n.Inputs[0].Node
 	}
 	if n == nil {
-		s.errorf(codeHead, s.logit.span, "the logits do not come from a linear").Hint("end with `return head: linear(x, V)`")
+		s.errorf(codeHead, s.logitAt, "the logits do not come from a linear").Hint("end with `return head: linear(x, V)`")
 		return
 	}
 	if width := n.Out.Type.Shape.Last(); width.N != s.Model.Vocab {

@@ -231,7 +231,7 @@ func (c *mapCheck) noPath(t *ast.WeightPath, matched int) {
 	if matched > 0 {
 		where = " under `" + strings.TrimSuffix(pathText(t.Parts[:matched]), ".") + "`"
 	}
-	c.s.errorf(codeMapPath, part.Span, "there is no weight `%s`%s", part.Name, where).Hint("%s", suggest.HintOr(part.Name, cands))
+	c.s.errorf(codeMapPath, part.Span, "there is no weight `%s`%s", part.Name, where).Hint("%s", suggest.HintOr(part.Name, few(cands)))
 }
 
 func samePrefix(parts []string, path []ast.WeightPart) bool {
@@ -287,7 +287,8 @@ func (c *mapCheck) expand(e *ast.WeightEntry, row []*paramGroup, suffix []string
 			}
 			if at, twice := c.foreign[name]; twice {
 				c.failed = true
-				c.s.errorf(codeMapOverlap, str.Span, "the tensor `%s` is mapped twice", name).Also(at, "the first time")
+				c.s.errorf(codeMapOverlap, str.Span, "the tensor `%s` is mapped twice", name).Also(at, "the first time").
+					Hint("an export writes each tensor once, so each belongs to one weight")
 				return false
 			}
 			c.foreign[name] = str.Span

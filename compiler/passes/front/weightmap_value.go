@@ -162,8 +162,8 @@ func (s *State) mapBody(m *ast.Model, list []ast.WeightStmt) {
 		case *ast.WeightEntry:
 			var index *ast.Ident
 			for i := range st.Targets {
-				for _, part := range st.Targets[i].Parts {
-					if part.Index != nil {
+				for k, part := range st.Targets[i].Parts {
+					if part.Index != nil && k == 0 {
 						index = part.Index
 					}
 					s.mapPart(m, part.Name)
@@ -182,11 +182,14 @@ func (s *State) mapPart(m *ast.Model, id ast.Ident) {
 	if ls.all[id.Name] || indexOf(weightNames, id.Name) >= 0 {
 		return
 	}
+	if s.full() {
+		return
+	}
 	cands := slices.Clone(weightNames)
 	for l := range ls.all {
 		cands = append(cands, l)
 	}
-	s.errorf(codeUnknown, id.Span, "the model has no weight or block `%s`", id.Name).Hint("%s", suggest.HintOr(id.Name, slices.Sorted(slices.Values(cands))))
+	s.errorf(codeUnknown, id.Span, "the model has no weight or block `%s`", id.Name).Hint("%s", suggest.HintOr(id.Name, few(slices.Sorted(slices.Values(cands)))))
 }
 
 func (s *State) mapExpr(e ast.Expr, index *ast.Ident) {

@@ -226,7 +226,9 @@ func (s *State) fitWord(v op.Value, p *op.Param, callee string, at ast.Expr) (op
 	words, ctors := s.words(p)
 	all := append([]string(nil), words...)
 	for _, c := range ctors {
-		all = append(all, c.Name)
+		if indexOf(all, c.Name) < 0 {
+			all = append(all, c.Name)
+		}
 	}
 	if v.Kind == op.VWord && indexOf(words, v.Str) >= 0 {
 		return v, true

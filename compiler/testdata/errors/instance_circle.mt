@@ -1,0 +1,3 @@
+// args: --model a
+model a = b(D = 3)
+model b = a(D = 3)

@@ -1,0 +1,20 @@
+model m(D = 64, L = 2, V = 256) {
+  init normal(0.02)
+  block layer(x) {
+    h = n1: rmsnorm(x)
+    x += down: linear(silu(up: linear(h, 4 * D)), D)
+  }
+  forward(tokens) {
+    x = wte: embed(tokens, V, D)
+    repeat L { layer(x) }
+    return head: linear(norm: rmsnorm(x), V)
+  }
+  weights hf {
+    wte = "emb"
+    layer[i].n1 = "h.{i}.n1"
+    layer[i].up = "h.{i}.up"
+    layer[i].down = "h.{i}.down"
+    norm = "norm"
+    head = "emb"
+  }
+}

@@ -1,0 +1,1 @@
+train { seq = 4; batch = 1 rows }

@@ -1,0 +1,13 @@
+// args: --set D=63/2
+model m(D = 64, L = 2, V = 256) {
+  init normal(0.02)
+  block layer(x) {
+    h = n1: rmsnorm(x)
+    x += down: linear(silu(up: linear(h, 4 * D)), D)
+  }
+  forward(tokens) {
+    x = wte: embed(tokens, V, D)
+    repeat L { layer(x) }
+    return head: linear(norm: rmsnorm(x), V)
+  }
+}

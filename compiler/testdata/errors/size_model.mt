@@ -1,0 +1,12 @@
+model m(D = 536870912, L = 9, V = 16) {
+  init normal(0.02)
+  block layer(x) {
+    h = n1: rmsnorm(x)
+    x += down: linear(silu(up: linear(h, 4 * D)), D)
+  }
+  forward(tokens) {
+    x = wte: embed(tokens, V, D)
+    repeat L { layer(x) }
+    return head: linear(norm: rmsnorm(x), V)
+  }
+}

@@ -1,0 +1,20 @@
+model m(D = 64, L = 2, V = 256) {
+  init normal(0.02)
+  block layer(x) {
+    h = n1: rmsnorm(x)
+    x += down: linear(silu(up: linear(h, 4 * D)), D)
+  }
+  forward(tokens) {
+    x = wte: embed(tokens, V, D)
+    repeat L { layer(x) }
+    return head: linear(norm: rmsnorm(x), V)
+  }
+}
+train {
+  sec = 1024
+  bacth = 8 rows
+  stpes = 10
+  optimiser = adamw()
+  lrr = 1e-3
+  eval_every = 5
+}
