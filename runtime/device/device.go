@@ -69,12 +69,9 @@ type Kernel struct {
 	Name string
 	CPU  func(c CPU, a *Args) // reference or fast CPU code; runs on the lane's goroutine
 	CUDA *Source              // nil until the op has a CUDA kernel
-}
-
-// Source is CUDA C++ text and the function to launch from it.
-type Source struct {
-	Text string
-	Func string
+	// Matmul describes the launch as a matrix product, which a device with a library for it
+	// runs there. CUDA is then not needed.
+	Matmul func(a *Args) Matmul
 }
 
 // CPU is what a CPU kernel may use.
