@@ -220,7 +220,7 @@ func (e *env) report(list *diag.List) {
 	diag.Render(w, list, diag.Style(e.diagStyle))
 }
 
-// codeOf is the exit code of a list of findings.
+// codeOf is the exit code of a list of findings: an internal error outweighs wrong input, and that the machine.
 func codeOf(list *diag.List) int {
 	code := exitOK
 	for _, d := range list.Sorted() {
@@ -230,7 +230,7 @@ func codeOf(list *diag.List) int {
 		switch {
 		case strings.HasPrefix(d.Code, "MT00"):
 			return exitInternal
-		case strings.HasPrefix(d.Code, "MT04"), strings.HasPrefix(d.Code, "MT05"):
+		case ofMachine(d.Code):
 			if code == exitOK {
 				code = exitMachine
 			}
@@ -239,6 +239,17 @@ func codeOf(list *diag.List) int {
 		}
 	}
 	return code
+}
+
+// ofMachine reports whether a code says that this machine cannot. Codes of MT04 are
+// about the plan: some say that it does not fit the machine, others that the user asked for
+// what no plan has.
+func ofMachine(code string) bool {
+	switch code {
+	case "MT0403", "MT0405", "MT0411", "MT0412", "MT0413", "MT0414":
+		return false
+	}
+	return strings.HasPrefix(code, "MT04") || strings.HasPrefix(code, "MT05")
 }
 
 // ownFrames keeps the frames of this module below a panic, innermost first.

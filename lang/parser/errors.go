@@ -388,6 +388,13 @@ func (s *site) conditions() (conds, thens, elses int) {
 
 // noValue reports a token where a value must stand.
 func (s *site) noValue() {
+	switch s.tok.text {
+	case "block", "forward", "model", "as", "return", "repeat":
+		if s.tok.kind == kKeyword {
+			s.reservedName()
+			return
+		}
+	}
 	what := "a value"
 	if s.prev.text != "" {
 		what = fmt.Sprintf("a value after `%s`", s.prev.text)

@@ -59,6 +59,7 @@ var slips = []struct{ in, text, code, message string }{
 	{"stmt", "y = if c then «else» 2", "MT0101", "expected a value after `then`"},
 	{"stmt", "y = a «=» b", "MT0101", ""},
 	{"stmt", "y = (a «=» b)", "MT0101", ""},
+	{"stmt", "y = 3 + «block»", "MT0110", "`block` is a reserved word"},
 	// Labels.
 	{"stmt", "y = up: «x»", "MT0111", "a label names a call, found `x`"},
 	{"stmt", "y = up: «3»", "MT0111", "a label names a call, found `3`"},
