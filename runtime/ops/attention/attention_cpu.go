@@ -2,135 +2,208 @@ package attention
 
 import (
 	"math"
+	"sync"
 
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/gemm"
+	"github.com/megatrain/mtc/runtime/vec"
 )
+
+// Sizes of the blocks. Key blocks stand on multiples of their size in every call, so that a
+// row meets the same blocks in training, prefill and decoding.
+const (
+	keyBlock   = 112 // keys of a block: eight tiles of 14 rows
+	queryBlock = 64  // queries of a block: two panels of 32 columns
+	taskRows   = 512 // queries of a task, which share the packing of a key block
+)
+
+// rows is a tensor [rows][width] of one sequence, seen from one head on.
+type rows struct {
+	data  []float32
+	width int
+}
+
+func (r rows) at(t int) []float32 { return r.data[t*r.width:] }
+
+// head returns the rows of sequence b (of n rows) from column off on.
+func head(data []float32, width, b, n, off int) rows { return rows{data[b*n*width+off:], width} }
 
 func forwardCPU(c device.CPU, a *device.Args) {
 	g := unpack(a)
-	rows := int64(g.batch * g.seq)
-	wq, wk := int64(g.heads*g.hd), int64(g.kv*g.hd)
-	q, y := c.F32(a.P[0], rows*wq), c.F32(a.P[3], rows*wq)
-	k, v := c.F32(a.P[1], rows*wk), c.F32(a.P[2], rows*wk)
-	lse := c.F32(a.P[4], rows*int64(g.heads))
-	c.Parallel(int64(g.batch*g.heads), 1, func(lo, hi int64) {
+	n, h := int64(g.batch)*int64(g.seq), int64(g.heads)
+	wq, wk := g.heads*g.hd, g.kv*g.hd
+	q, y := c.F32(a.P[0], n*int64(wq)), c.F32(a.P[3], n*int64(wq))
+	k, v := c.F32(a.P[1], n*int64(wk)), c.F32(a.P[2], n*int64(wk))
+	lse := c.F32(a.P[4], n*h)
+	parts := ceil(g.seq, taskRows)
+	c.Parallel(int64(g.batch*g.heads*parts), 1, func(lo, hi int64) {
+		s := pool.Get().(*scratch)
+		defer pool.Put(s)
 		for i := int(lo); i < int(hi); i++ {
-			b, h := i/g.heads, i%g.heads
-			off := b * g.seq * int(wk)
-			for t := range g.seq {
-				r := b*g.seq + t
-				lse[r*g.heads+h] = g.row(y[r*int(wq)+h*g.hd:][:g.hd], q[r*int(wq)+h*g.hd:][:g.hd],
-					k[off:], v[off:], h, t, g.seq)
-			}
+			// Late rows see most keys: they come first, so that no thread ends with one.
+			part := parts - 1 - i/(g.batch*g.heads)
+			b, h := i/g.heads%g.batch, i%g.heads
+			f := forward{geom: &g, s: s, from: part * taskRows, keys: g.seq}
+			f.to = min(g.seq, f.from+taskRows)
+			f.q, f.y = head(q, wq, b, g.seq, h*g.hd), head(y, wq, b, g.seq, h*g.hd)
+			f.k, f.v = head(k, wk, b, g.seq, g.kvOf(h)*g.hd), head(v, wk, b, g.seq, g.kvOf(h)*g.hd)
+			f.lse = head(lse, g.heads, b, g.seq, h)
+			f.run()
 		}
 	})
 }
 
 func cachedCPU(c device.CPU, a *device.Args) {
 	g := unpack(a)
-	rows := g.batch * g.seq
+	n := g.batch * g.seq
+	keys := g.pos + n
 	wq, wk := g.heads*g.hd, g.kv*g.hd
-	n := g.pos + rows
-	q, y := c.F32(a.P[0], int64(rows*wq)), c.F32(a.P[5], int64(rows*wq))
-	kc, vc := c.F32(a.P[3], int64(n*wk)), c.F32(a.P[4], int64(n*wk))
-	copy(kc[g.pos*wk:], c.F32(a.P[1], int64(rows*wk)))
-	copy(vc[g.pos*wk:], c.F32(a.P[2], int64(rows*wk)))
-	c.Parallel(int64(g.heads), 1, func(lo, hi int64) {
-		for h := int(lo); h < int(hi); h++ {
-			for r := range rows {
-				o := r*wq + h*g.hd
-				g.row(y[o:][:g.hd], q[o:][:g.hd], kc, vc, h, g.pos+r, n)
-			}
+	q, y := c.F32(a.P[0], int64(n)*int64(wq)), c.F32(a.P[5], int64(n)*int64(wq))
+	kc, vc := c.F32(a.P[3], int64(keys)*int64(wk)), c.F32(a.P[4], int64(keys)*int64(wk))
+	copy(kc[g.pos*wk:], c.F32(a.P[1], int64(n)*int64(wk)))
+	copy(vc[g.pos*wk:], c.F32(a.P[2], int64(n)*int64(wk)))
+	parts := ceil(n, taskRows)
+	c.Parallel(int64(g.heads*parts), 1, func(lo, hi int64) {
+		s := pool.Get().(*scratch)
+		defer pool.Put(s)
+		for i := int(lo); i < int(hi); i++ {
+			h, part := i%g.heads, i/g.heads
+			f := forward{geom: &g, s: s, from: g.pos + part*taskRows, keys: keys, first: g.pos}
+			f.to = min(keys, f.from+taskRows)
+			f.q, f.y = rows{q[h*g.hd:], wq}, rows{y[h*g.hd:], wq}
+			f.k, f.v = rows{kc[g.kvOf(h)*g.hd:], wk}, rows{vc[g.kvOf(h)*g.hd:], wk}
+			f.run()
 		}
 	})
 }
 
-// row is the attention of one query row; it returns the log of the softmax's sum.
-func (g *geom) row(y, q, k, v []float32, h, t, n int) float32 {
-	w := g.kv * g.hd
-	o := h / (g.heads / g.kv) * g.hd
-	lo, hi := g.visible(t, n)
-	s := make([]float64, hi-lo)
-	m := math.Inf(-1)
-	for u := lo; u < hi; u++ {
-		s[u-lo] = g.logit(dot(q, k[u*w+o:][:g.hd]))
-		m = max(m, s[u-lo])
-	}
-	acc := make([]float64, g.hd)
-	var sum float64
-	for u := lo; u < hi; u++ {
-		p := math.Exp(s[u-lo] - m)
-		sum += p
-		for d, x := range v[u*w+o:][:g.hd] {
-			acc[d] += p * float64(x)
-		}
-	}
-	for d := range y {
-		y[d] = float32(acc[d] / sum)
-	}
-	return float32(m + math.Log(sum))
+func (g *geom) kvOf(h int) int { return h / (g.heads / g.kv) }
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// scratch is a worker's memory: operands in the layouts of gemm's blocks.
+type scratch struct {
+	tile                     gemm.Tile
+	q, k, v, s, o            []float32
+	m, l, alpha              []float32
+	kt, vt, dy, qt, dyt, dst []float32
+	p, ds, delta             []float32
 }
 
-func (g *geom) logit(dot float64) float64 {
-	s := dot * float64(g.scale)
-	if g.cap > 0 {
-		s = float64(g.cap) * math.Tanh(s/float64(g.cap))
+var pool = sync.Pool{New: func() any { return new(scratch) }}
+
+// grow returns s with n floats (and the slack that blocks may read).
+func grow(s *[]float32, n int) []float32 {
+	if cap(*s) < n+gemm.Slack {
+		*s = make([]float32, n+gemm.Slack)
 	}
-	return s
+	return (*s)[:n+gemm.Slack]
 }
 
-func dot(a, b []float32) float64 {
-	var s float64
-	for i := range a {
-		s += float64(a[i]) * float64(b[i])
-	}
-	return s
+// forward is the queries from..to of one head of one sequence. Row 0 of q and y is position
+// first, row 0 of k and v position 0.
+type forward struct {
+	*geom
+	s          *scratch
+	from, to   int // positions of the queries
+	first      int
+	keys       int // number of keys there are
+	q, k, v, y rows
+	lse        rows // no data: not wanted
 }
 
-func backwardCPU(c device.CPU, a *device.Args) {
-	g := unpack(a)
-	rows := g.batch * g.seq
-	wq, wk := g.heads*g.hd, g.kv*g.hd
-	nq, nk := int64(rows*wq), int64(rows*wk)
-	q, y, dy, dq := c.F32(a.P[0], nq), c.F32(a.P[3], nq), c.F32(a.P[5], nq), c.F32(a.P[6], nq)
-	k, v, dk, dv := c.F32(a.P[1], nk), c.F32(a.P[2], nk), c.F32(a.P[7], nk), c.F32(a.P[8], nk)
-	lse := c.F32(a.P[4], int64(rows*g.heads))
-	for i, d := range [][]float32{dq, dk, dv} {
-		switch add := a.P[9+i]; {
-		case add.Nil():
-			clear(d)
-		case add != a.P[6+i]:
-			copy(d, c.F32(add, int64(len(d))))
-		}
+// run takes the key blocks in order; each is packed once and meets every query block that
+// sees some of it. Scores are kept transposed, [key][query], so that a query is a column: its
+// maximum and sum need no addition across a vector, and the block is at once the left operand
+// of probabilities times values.
+func (f *forward) run() {
+	s, n, hd := f.s, f.to-f.from, f.hd
+	blocks := ceil(n, queryBlock)
+	panel := gemm.Packed(hd, queryBlock)
+	q := grow(&s.q, blocks*panel)
+	o := grow(&s.o, n*hd)
+	m, l := grow(&s.m, blocks*queryBlock), grow(&s.l, blocks*queryBlock)
+	alpha := grow(&s.alpha, queryBlock)
+	k, v := grow(&s.k, keyBlock*hd), grow(&s.v, gemm.Packed(keyBlock, hd))
+	sc := grow(&s.s, keyBlock*queryBlock)
+	for b := range blocks {
+		t := b * queryBlock
+		gemm.PackCols(q[b*panel:], f.q.at(f.from-f.first+t), f.q.width, hd, min(queryBlock, n-t))
 	}
-	c.Parallel(int64(g.batch*g.kv), 1, func(lo, hi int64) {
-		for i := int(lo); i < int(hi); i++ {
-			b, kvh := i/g.kv, i%g.kv
-			for h := kvh * (g.heads / g.kv); h < (kvh+1)*(g.heads/g.kv); h++ {
-				for t := range g.seq {
-					r := b*g.seq + t
-					o := r*wq + h*g.hd
-					qr, dyr, dqr := q[o:][:g.hd], dy[o:][:g.hd], dq[o:][:g.hd]
-					delta := dot(dyr, y[o:][:g.hd])
-					l := float64(lse[r*g.heads+h])
-					from, to := g.visible(t, g.seq)
-					for u := from; u < to; u++ {
-						ko := (b*g.seq+u)*wk + kvh*g.hd
-						s := g.logit(dot(qr, k[ko:][:g.hd]))
-						p := math.Exp(s - l)
-						ds := p * (dot(dyr, v[ko:][:g.hd]) - delta) * float64(g.scale)
-						if g.cap > 0 {
-							x := s / float64(g.cap)
-							ds *= 1 - x*x
-						}
-						for d := range g.hd {
-							dv[ko+d] += float32(p * float64(dyr[d]))
-							dk[ko+d] += float32(ds * float64(qr[d]))
-							dqr[d] += float32(ds * float64(k[ko+d]))
-						}
-					}
+	clear(o[:n*hd])
+	clear(l)
+	vec.Fill(m, float32(math.Inf(-1)))
+
+	lo, _ := f.visible(f.from, f.keys)
+	_, hi := f.visible(f.to-1, f.keys)
+	for j := lo / keyBlock * keyBlock; j < hi; j += keyBlock {
+		nk := min(keyBlock, f.keys-j)
+		gemm.Transpose(k, keyBlock, f.k.at(j), f.k.width, hd, nk)
+		gemm.PackRows(v, f.v.at(j), f.v.width, nk, hd)
+		for b := range blocks {
+			t := b * queryBlock
+			nq := min(queryBlock, n-t)
+			if !f.meet(f.from+t, nq, j, nk) {
+				continue
+			}
+			s.tile.Block(nk, queryBlock, hd, sc, queryBlock, false, k, keyBlock, q[b*panel:])
+			scale := f.capScores(sc[:nk*queryBlock])
+			f.hide(sc, f.from+t, nq, j, nk)
+			vec.SoftmaxColumns(sc, queryBlock, nk, m[t:t+queryBlock], l[t:t+queryBlock], alpha[:queryBlock], scale)
+			ob := o[t*hd:]
+			for i := range nq {
+				if alpha[i] != 1 {
+					row := ob[i*hd:][:hd]
+					vec.Scale(row, row, alpha[i])
 				}
 			}
+			s.tile.Block(nq, hd, nk, ob, hd, true, sc, queryBlock, v)
 		}
-	})
+	}
+	for i := range n {
+		vec.Scale(f.y.at(f.from - f.first + i)[:hd], o[i*hd:], 1/l[i])
+		if f.lse.data != nil {
+			f.lse.at(f.from + i)[0] = m[i] + float32(math.Log(float64(l[i])))
+		}
+	}
+}
+
+// capScores applies the soft cap; it returns the scale that is still to be applied.
+func (g *geom) capScores(s []float32) float32 {
+	if g.cap <= 0 {
+		return g.scale
+	}
+	vec.Scale(s, s, g.scale)
+	vec.Softcap(s, s, g.cap)
+	return 1
+}
+
+// meet reports whether any of nq queries from t sees any of nk keys from j.
+func (g *geom) meet(t, nq, j, nk int) bool {
+	lo, _ := g.visible(t, math.MaxInt)
+	_, hi := g.visible(t+nq-1, math.MaxInt)
+	return j < hi && j+nk > lo
+}
+
+// hide makes invisible scores -Inf. Key u is seen by an interval of queries.
+func (g *geom) hide(s []float32, t, nq, j, nk int) {
+	inf := float32(math.Inf(-1))
+	for u := j; u < j+nk; u++ {
+		from, to := 0, queryBlock
+		if g.causal {
+			from = u - t
+		} else if g.window > 0 {
+			from = u - g.window + 1 - t
+		}
+		if g.window > 0 {
+			to = u + g.window - t
+		}
+		row := s[(u-j)*queryBlock:][:queryBlock]
+		if from > 0 {
+			vec.Fill(row[:min(from, queryBlock)], inf)
+		}
+		if to < queryBlock {
+			vec.Fill(row[max(to, 0):], inf)
+		}
+	}
 }
