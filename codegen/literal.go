@@ -51,6 +51,10 @@ func (l *literals) plan(p *plan.Plan) {
 
 // table writes one slice of the plan.
 func (l *literals) table(name string, v reflect.Value) {
+	if v.Len() > longTable && v.Type().Elem().Kind() == reflect.Struct {
+		l.runs(name, v)
+		return
+	}
 	fmt.Fprintf(l.out, "\nvar the%s = %s{\n", name, l.typeName(v.Type()))
 	for i := range v.Len() {
 		l.out.WriteByte('\t')
