@@ -335,16 +335,33 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 		d.Hint("bind the value to a variable: `%s = ...`", name)
 		return
 	}
-	cands = append(cands, n.scope()...)
+	// What can stand here comes first: `kk` is `k` in a tensor's place, and `KV` in an int's.
+	wanted, other := n.byKind(p)
+	cands = append(cands, wanted...)
 	if p == nil {
 		w, _ := s.words(nil)
 		cands = append(cands, w...)
 	}
 	if h := suggest.Hint(name, append([]string{"true", "false", "none"}, few(cands)...)); h != "" {
 		d.Hint("%s", h)
+	} else if h := suggest.Hint(name, few(other)); h != "" {
+		d.Hint("%s", h)
 	} else if in := n.scope(); len(in) > 1 {
 		d.Hint("in scope are %s", suggest.List(in))
 	}
+}
+
+// byKind parts the names in scope into those that fit a place and the others.
+func (n *names) byKind(p *op.Param) (fit, other []string) {
+	for _, name := range n.scope() {
+		k := n.kind(name)
+		if p == nil || (p.Kind == op.Tensor) == (k == tensorName) || k == eitherName {
+			fit = append(fit, name)
+		} else {
+			other = append(other, name)
+		}
+	}
+	return fit, other
 }
 
 // tie checks that a tied label exists in this body or in forward.
