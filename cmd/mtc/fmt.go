@@ -32,7 +32,7 @@ are, and the meaning stays the same. A file with syntax errors is left alone.`,
 				if err != nil {
 					return err
 				}
-				out, err := format.Source(source.New(name, text))
+				out, err := formatText(name, text)
 				if err != nil {
 					return err
 				}
@@ -89,4 +89,8 @@ func replaceFile(name string, text []byte) error {
 		return err
 	}
 	return os.Rename(tmp.Name(), name)
+}
+
+func formatText(name string, text []byte) ([]byte, error) {
+	return format.Source(source.New(name, text))
 }

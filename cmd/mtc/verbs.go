@@ -21,10 +21,13 @@ import "github.com/spf13/cobra"
 // A panic becomes an internal error, exit 4. Arguments are checked with argRange. Tests are
 // testscripts in testdata/script.
 var verbs = []func(e *env) *cobra.Command{
+	newNewCmd,
 	newCheckCmd,
 	newFmtCmd,
 	newCompileCmd,
 	newRunCmd,
 	newGenerateCmd,
 	newInspectCmd,
+	newOpsCmd,
+	newExplainCmd,
 }

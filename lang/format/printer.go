@@ -263,39 +263,44 @@ func onePerLine(lines []parser.Line) []parser.Line {
 	return out
 }
 
+// physical is one line of the output.
+type physical struct {
+	code, comment string
+	blank         bool // a blank line before
+}
+
 // bytes joins the rows; comments at the ends of lines that follow each other are aligned.
 func (p *printer) bytes() []byte {
+	var lines []physical
+	for _, r := range p.out {
+		text := strings.Repeat(" ", r.indent) + r.text
+		if r.comment != "" {
+			text += commentMark + r.comment
+		}
+		for i, l := range strings.Split(text, "\n") {
+			code, comment, _ := strings.Cut(l, commentMark)
+			lines = append(lines, physical{code, comment, r.blank && i == 0})
+		}
+	}
 	var b bytes.Buffer
-	for i := 0; i < len(p.out); {
+	for i := 0; i < len(lines); {
 		j, width := i, 0
-		for j < len(p.out) && p.out[j].comment != "" && (j == i || !p.out[j].blank) {
-			width = max(width, p.out[j].width())
+		for j < len(lines) && lines[j].comment != "" && (j == i || !lines[j].blank) {
+			width = max(width, utf8.RuneCountInString(lines[j].code))
 			j++
 		}
-		if j == i {
-			j++
-		}
-		for _, r := range p.out[i:j] {
-			if r.blank {
+		j = max(j, i+1)
+		for _, l := range lines[i:j] {
+			if l.blank {
 				b.WriteByte('\n')
 			}
-			b.WriteString(strings.Repeat(" ", r.indent))
-			b.WriteString(r.text)
-			if r.comment != "" {
-				b.WriteString(strings.Repeat(" ", width-r.width()+2))
-				b.WriteString(r.comment)
+			b.WriteString(l.code)
+			if l.comment != "" {
+				b.WriteString(strings.Repeat(" ", width-utf8.RuneCountInString(l.code)+2) + l.comment)
 			}
 			b.WriteByte('\n')
 		}
 		i = j
 	}
 	return b.Bytes()
-}
-
-// width is the number of columns of the last line of a row.
-func (r *row) width() int {
-	if i := strings.LastIndexByte(r.text, '\n'); i >= 0 {
-		return utf8.RuneCountInString(r.text[i+1:])
-	}
-	return r.indent + utf8.RuneCountInString(r.text)
 }

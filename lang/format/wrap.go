@@ -18,6 +18,9 @@ type atom struct {
 	own     []string
 }
 
+// commentMark stands before a comment inside a broken line, until bytes aligns it. No text has a NUL byte.
+const commentMark = "\x00"
+
 // wrap prints the tokens of a line without bodies: first on a line that is indented and has
 // used columns already. When it grows over Width it is broken at the outermost bracket that
 // has a place for it on the line, as late as possible, and goes on under the first character after the innermost open
@@ -58,7 +61,7 @@ func (p *printer) wrap(l parser.Line, indent, used, pad int) string {
 			}
 		}
 		if c := atoms[end-1].comment; c != "" {
-			b.WriteString("  " + c)
+			b.WriteString(commentMark + c)
 		}
 		start = end
 	}

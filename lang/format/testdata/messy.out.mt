@@ -1,7 +1,7 @@
 // top
 
 model m(D = 3, E,  // why
-        F = 4) {  // start
+        F = 4) {   // start
   // one
   block b(x) {
     y = a + b

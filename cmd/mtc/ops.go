@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/all"
+)
+
+func newOpsCmd(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ops [NAME]",
+		Short:   "list the ops, or show one: signature, shapes, defaults, an example",
+		Example: "  mtc ops\n  mtc ops rope",
+		Args:    argRange(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				listOps(e.out)
+				return nil
+			}
+			d := all.Lookup(args[0])
+			if d == nil || d.Hidden {
+				u := usageErrorf("there is no op `%s`", args[0])
+				if args[0] == "+" || args[0] == "-" || args[0] == "*" {
+					u = usageErrorf("`%s` is an operator: it takes two tensors of one shape", args[0])
+				} else if h := suggest.Hint(args[0], visibleOps()); h != "" {
+					u.hint("%s", h)
+				}
+				return u.hint("`mtc ops` lists them")
+			}
+			showOp(e.out, d)
+			return nil
+		},
+	}
+}
+
+// visibleOps names the ops that a .mt may call.
+func visibleOps() []string {
+	var out []string
+	for _, d := range all.All() {
+		if !d.Hidden {
+			out = append(out, d.Name)
+		}
+	}
+	return out
+}
+
+func listOps(w io.Writer) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, d := range all.All() {
+		if !d.Hidden {
+			fmt.Fprintf(tw, "%s\t%s\n", d.Name, d.Doc)
+		}
+	}
+	fmt.Fprintf(tw, "+ - *\ttwo tensors of one shape, elementwise; `*` also by a constant\n")
+	tw.Flush()
+	fmt.Fprintln(w, "\n`mtc ops NAME` shows one. Constants also have sqrt(x) and ceil(n, m).")
+}
+
+// signature is an op as it is called, with defaults.
+func signature(d *op.Def) string {
+	params := make([]string, len(d.Params))
+	for i, p := range d.Params {
+		params[i] = p.Name
+		if p.Default != nil {
+			params[i] += " = " + p.Default.String()
+		}
+	}
+	return d.Name + "(" + strings.Join(params, ", ") + ")"
+}
+
+func showOp(w io.Writer, d *op.Def) {
+	fmt.Fprintf(w, "%s\n  %s\n\n", signature(d), d.Doc)
+	name, kind := 0, 0
+	for _, p := range d.Params {
+		name, kind = max(name, len(p.Name)), max(kind, len(kindText(&p)))
+	}
+	for _, p := range d.Params {
+		doc := wrapText(p.Doc, 80-name-kind-6)
+		fmt.Fprintf(w, "  %-*s  %-*s  %s\n", name, p.Name, kind, kindText(&p), strings.Join(doc, "\n"+strings.Repeat(" ", name+kind+6)))
+	}
+	fmt.Fprintf(w, "\ncomputes\n  %s\n\nexample\n  %s\n", d.Formula, d.Example)
+	if n := exampleNode(d); n != nil {
+		fmt.Fprintf(w, "  gives %s", n.Out.Type)
+		for i, wt := range n.Call.Weights {
+			sep := ", owns "
+			if i > 0 {
+				sep = " and "
+			}
+			fmt.Fprintf(w, "%s%s %s", sep, wt.Name, wt.Shape)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// wrapText breaks a text into lines of at most width columns, at least 24.
+func wrapText(text string, width int) []string {
+	width = max(width, 24)
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(w) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += w
+	}
+	return append(lines, line)
+}
+
+// kindText is the kind of a parameter and, of a flag or word, what it may be.
+func kindText(p *op.Param) string {
+	switch {
+	case p.Kind == op.Bool:
+		return "flag"
+	case p.Kind == op.Word && len(p.Words) > 0:
+		return strings.Join(p.Words, " | ")
+	}
+	return p.Kind.String()
+}
+
+// exampleText puts an op's example into a small model: in its block, or in forward where it reads `position`.
+func exampleText(d *op.Def) string {
+	target, _, _ := strings.Cut(d.Example, " ")
+	use := ""
+	if target != "x" {
+		use = "\nx += use: linear(" + target + ", D)"
+	}
+	ex := diag.Example{In: "block", Text: d.Example + use + "\n"}
+	if strings.Contains(d.Example, "position") || strings.Contains(d.Example, "tokens") {
+		ex = diag.Example{In: "forward", Text: "x = wte: embed(tokens, V, D)\n" + d.Example + "\nlayer(x)\nreturn head: linear(x, V)\n"}
+	}
+	return ex.File()["m.mt"]
+}
+
+// exampleNode compiles the example of an op and returns its node, nil when the example does not compile.
+func exampleNode(d *op.Def) *ir.Node {
+	var l diag.List
+	res, err := compiler.Check(context.Background(), compiler.Options{Path: "example.mt", Text: []byte(exampleText(d))}, &l)
+	if err != nil || res.Model == nil {
+		return nil
+	}
+	for _, u := range res.Model.Units {
+		for _, n := range u.Graph.Nodes {
+			if n.Call.Def == d && strings.Contains(d.Example, n.Span.Text()) {
+				return n
+			}
+		}
+	}
+	return nil
+}
