@@ -6,7 +6,7 @@ model llama(D, L, H, KV = H, F, V, hd = D / H, theta = 10000.0, eps = 1e-5, scal
 
   block layer(x) {
     h = attn_norm: rmsnorm(x, eps)
-    q = linear(h, H * hd,  bias = qkv_bias)
+    q = linear(h, H * hd, bias = qkv_bias)
     k = linear(h, KV * hd, bias = qkv_bias)
     v = linear(h, KV * hd, bias = qkv_bias)
     if qk_norm {

@@ -2,7 +2,7 @@
 use "llama.mt"
 
 model llama3_1_8b = llama(D = 4096, L = 32, H = 32, KV = 8, F = 14336, V = 128256, theta = 5e5,
-                         scaling = llama3(8.0, 1.0, 4.0, 8192))
+                          scaling = llama3(8.0, 1.0, 4.0, 8192))
 
 train {
   data      = "data/train/*.bin"

@@ -2,7 +2,7 @@
 use "llama.mt"
 
 model llama3_2_1b = llama(D = 2048, L = 16, H = 32, KV = 8, F = 8192, V = 128256, theta = 5e5,
-                         scaling = llama3(32.0, 1.0, 4.0, 8192), tied)
+                          scaling = llama3(32.0, 1.0, 4.0, 8192), tied)
 
 train {
   data      = "data/train/*.bin"
