@@ -38,6 +38,15 @@ which, not how long a step takes here. --json prints the schedule as it is.`,
 		Example: "  mtc inspect build/nano\n  mtc inspect --memory\n  mtc inspect --list steady\n  mtc inspect --task 12",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var views []string
+			for _, v := range []string{"json", "memory", "list", "task"} {
+				if cmd.Flags().Changed(v) {
+					views = append(views, "`--"+v+"`")
+				}
+			}
+			if len(views) > 1 {
+				return usageErrorf("%s cannot be shown at once", suggest.List(views)).hint("give one of them")
+			}
 			path, err := inspectPath(args)
 			if err != nil {
 				return err
@@ -50,7 +59,6 @@ which, not how long a step takes here. --json prints the schedule as it is.`,
 	fs.BoolVar(&o.memory, "memory", false, "show what each arena holds")
 	enumFlag(fs, &o.list, "list", "", "show the tasks of a list", append([]string{"none"}, listNames()...)...)
 	fs.IntVar(&o.task, "task", 0, "show one task")
-	cmd.MarkFlagsMutuallyExclusive("json", "memory", "list", "task")
 	return cmd
 }
 

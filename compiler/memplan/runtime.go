@@ -6,7 +6,7 @@ import "github.com/megatrain/mtc/runtime/plan"
 // the Go runtime, packing buffers of the matrix products, the prepared tasks and the window
 // of the data it reads. Measured on programs of several sizes.
 func RuntimeBytes(p *plan.Plan) int64 {
-	const base = 24 << 20
+	const base = 17 << 20
 	const perTask = 1200 // both parities of a task's prepared command and binding
 	return base + perTask*int64(len(p.Tasks))
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/megatrain/mtc/compiler/schedule"
+)
+
+// built compiles nano without building its program.
+func built(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "build", "nano")
+	var out, errw strings.Builder
+	args = append([]string{"compile", "../../models/nano.mt", "-o", dir, "--no-build"}, args...)
+	if code := run(args, nil, &out, &errw); code != exitOK {
+		t.Fatalf("compile: exit %d\n%s", code, errw.String())
+	}
+	return dir
+}
+
+func inspected(t *testing.T, args ...string) (string, string, int) {
+	t.Helper()
+	var out, errw strings.Builder
+	code := run(append([]string{"inspect"}, args...), nil, &out, &errw)
+	return out.String(), errw.String(), code
+}
+
+func TestInspectShows(t *testing.T) {
+	dir := built(t, "--placement", "stream")
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"nano: 1,173,120 parameters, stream", "compute |", "h2d     |", "prefetch", "peak of the process"}},
+		{[]string{"--memory"}, []string{"weight slots", "moments", "saved activations", "caches"}},
+		{[]string{"--list", "steady"}, []string{"waits for", "update'", "layer[0]"}},
+		{[]string{"--list", "drain"}, []string{"update'"}},
+		{[]string{"--task", "0"}, []string{"does       feed", "reads      host.scalars"}},
+	} {
+		out, errs, code := inspected(t, append([]string{dir}, c.args...)...)
+		if code != exitOK {
+			t.Errorf("inspect %v: exit %d\n%s", c.args, code, errs)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(out, w) {
+				t.Errorf("inspect %v does not show %q:\n%s", c.args, w, out)
+			}
+		}
+	}
+}
+
+// The keys that other tools read.
+func TestInspectJSON(t *testing.T) {
+	dir := built(t)
+	out, _, code := inspected(t, dir, "--json")
+	if code != exitOK {
+		t.Fatalf("exit %d", code)
+	}
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"model", "params", "placement", "lanes", "tasks", "memory"} {
+		if _, ok := got[key]; !ok {
+			t.Errorf("no key %q", key)
+		}
+	}
+	var tasks []map[string]json.RawMessage
+	if err := json.Unmarshal(got["tasks"], &tasks); err != nil || len(tasks) == 0 {
+		t.Fatalf("tasks: %v", err)
+	}
+	for _, key := range []string{"id", "list", "kind", "lane", "layer", "micro", "template", "reads", "writes", "waits", "flops", "bytes"} {
+		if _, ok := tasks[0][key]; !ok {
+			t.Errorf("a task has no key %q", key)
+		}
+	}
+	var memory map[string]json.RawMessage
+	if err := json.Unmarshal(got["memory"], &memory); err != nil || memory["device_peak"] == nil || memory["host_peak"] == nil {
+		t.Errorf("memory: %v %v", memory, err)
+	}
+	if _, err := schedule.Parse([]byte(out)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInspectErrors(t *testing.T) {
+	dir := built(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{filepath.Dir(dir) + "/nono"}, exitInput, "did you mean"},
+		{[]string{dir, "--task", "99999"}, exitUsage, "there is no task 99999"},
+		{[]string{dir, "--list", "steedy"}, exitUsage, "did you mean `steady`"},
+		{[]string{dir, "--json", "--memory"}, exitUsage, "json"},
+		{[]string{"../../models/nano.mt"}, exitInput, "not a schedule"},
+	} {
+		_, errs, code := inspected(t, c.args...)
+		if code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("inspect %v: exit %d, wanted %d with %q:\n%s", c.args, code, c.code, c.want, errs)
+		}
+	}
+}
