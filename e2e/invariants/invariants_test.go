@@ -1,0 +1,206 @@
+package invariants
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
+)
+
+// forEachFamily runs f for every family, with training data.
+func forEachFamily(t *testing.T, f func(t *testing.T, family string, args []string)) {
+	data := corpus(t, 1500)
+	for _, family := range families {
+		t.Run(family, func(t *testing.T) { f(t, family, []string{"--data", data, "--holdout", "0.4"}) })
+	}
+}
+
+func out(t *testing.T) string { return filepath.Join(t.TempDir(), "run") }
+
+// TestStreamedEqualsResident: bit for bit, with any number of slots, with clipping and without.
+func TestStreamedEqualsResident(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		for _, clip := range []string{"1.0", "none"} {
+			o := compiler.Options{MicroBatch: 4, Set: []string{"train.clip=" + clip}}
+			resident := train(t, program(t, family, o), out(t), args...)
+			o.Placement = "stream"
+			counts := [][2]int64{{2, 2}, {1, 1}, {3, 2}}
+			if clip == "none" {
+				counts = counts[:1]
+			}
+			for _, slots := range counts {
+				o.Slots, o.GradSlots = slots[0], slots[1]
+				streamed := train(t, program(t, family, o), out(t), args...)
+				same(t, fmt.Sprintf("clip %s, %d weight slots, %d gradient slots", clip, slots[0], slots[1]), streamed, resident)
+			}
+		}
+	})
+}
+
+// TestRecomputeChangesNothing: bit for bit, in both placements.
+func TestRecomputeChangesNothing(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		kept := train(t, program(t, family, compiler.Options{MicroBatch: 4, Set: []string{"train.clip=1.0"}}), out(t), args...)
+		for _, placement := range []string{"resident", "stream"} {
+			again := train(t, program(t, family, compiler.Options{MicroBatch: 4, Placement: placement, Recompute: "all"}), out(t), args...)
+			same(t, placement, again, kept)
+		}
+	})
+}
+
+// TestUnreachedClipChangesNothing: a threshold that no gradient reaches is the same as none,
+// though the schedule is another: updates wait for the norm under the next step's forward.
+func TestUnreachedClipChangesNothing(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		for _, placement := range []string{"resident", "stream"} {
+			o := compiler.Options{MicroBatch: 4, Set: []string{"train.clip=none"}}
+			if placement == "stream" {
+				o.Placement, o.Slots, o.GradSlots = placement, 2, 2
+			}
+			off := train(t, program(t, family, o), out(t), args...)
+			o.Set = []string{"train.clip=1.0"}
+			on := train(t, program(t, family, o), out(t), append(args, "--set", "train.clip=1e30")...)
+			same(t, placement, on, off)
+		}
+	})
+}
+
+// TestMicroBatchesAgree: any number of micro-batches and groups of them trains like one, but
+// for the order of sums.
+func TestMicroBatchesAgree(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		whole := train(t, program(t, family, compiler.Options{MicroBatch: 8}), out(t), args...)
+		for _, o := range []compiler.Options{
+			{MicroBatch: 4, Set: []string{"train.clip=1.0"}}, {MicroBatch: 1},
+			{MicroBatch: 2, Groups: 2}, {MicroBatch: 1, Groups: 4, Placement: "stream", Recompute: "all"},
+		} {
+			near(t, fmt.Sprintf("%d rows, %d groups %s", o.MicroBatch, o.Groups, o.Placement), train(t, program(t, family, o), out(t), args...), whole)
+		}
+	})
+}
+
+// near compares the losses and gradient norms of every step: 1e-6 of their size for the first
+// step, and, as Adam turns differences of rounding into steps of its own size where a gradient
+// is close to zero, 1e-4 for later ones.
+func near(t *testing.T, what string, got, want *outcome) {
+	t.Helper()
+	if len(got.lines) != len(want.lines) || len(want.lines) < 12 {
+		t.Fatalf("%s: %d lines of metrics against %d", what, len(got.lines), len(want.lines))
+	}
+	for i := range want.lines {
+		var g, w map[string]float64
+		if json.Unmarshal([]byte(got.lines[i]), &g) != nil || json.Unmarshal([]byte(want.lines[i]), &w) != nil {
+			t.Fatalf("%s: line %s", what, got.lines[i])
+		}
+		tolerance := 1e-4
+		if w["step"] == 1 {
+			tolerance = 1e-6
+		}
+		for _, key := range []string{"loss", "grad_norm", "eval_loss"} {
+			if d := math.Abs(g[key] - w[key]); !(d <= tolerance*math.Abs(w[key])) {
+				t.Errorf("%s, step %v: %s is %v, want %v", what, w["step"], key, g[key], w[key])
+			}
+		}
+	}
+}
+
+// TestThreadsChangeNothing: results do not depend on how many processors there are.
+func TestThreadsChangeNothing(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		binary := program(t, family, compiler.Options{MicroBatch: 4, Placement: "stream", Slots: 2, GradSlots: 2, Set: []string{"train.clip=1.0"}})
+		one := train(t, binary, out(t), append(args, "--threads", "1")...)
+		for _, n := range []string{"2", "5"} {
+			same(t, n+" threads", train(t, binary, out(t), append(args, "--threads", n)...), one)
+		}
+	})
+}
+
+// TestResumedEqualsUninterrupted: bit for bit, from checkpoints in the middle of an epoch, with
+// evaluations and saves that fall elsewhere in the two runs.
+func TestResumedEqualsUninterrupted(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		for _, o := range []compiler.Options{
+			{MicroBatch: 4, Set: []string{"train.clip=1.0"}},
+			{MicroBatch: 4, Placement: "stream", Slots: 2, GradSlots: 2, Set: []string{"train.clip=none"}},
+		} {
+			binary := program(t, family, o)
+			whole := train(t, binary, out(t), args...)
+			dir := out(t)
+			// The first part ends as an interrupted one does: its schedule is that of all 12 steps.
+			train(t, binary, dir, append(args, "--save-every", "7")...)
+			keepOnly(t, dir, 7)
+			resumed := train(t, binary, dir, "--resume", "--save-every", "4")
+			same(t, o.Placement, resumed, whole)
+		}
+	})
+}
+
+// TestPrefillEqualsDecode: the logits after every position are the same bits whether the
+// prompt went through in one piece, in chunks that do not divide it, or token by token.
+func TestPrefillEqualsDecode(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		base := program(t, family, compiler.Options{MicroBatch: 4, Set: []string{"train.clip=1.0"}})
+		weights := train(t, base, out(t), args...)
+		fixture := asFixture(t, weights)
+		var want []float32
+		for _, o := range []compiler.Options{{Prefill: 1}, {Prefill: 16}, {Prefill: 3, Placement: "stream"}} {
+			o.MicroBatch = 4
+			dump := filepath.Join(t.TempDir(), "dump")
+			run(t, program(t, family, o), "debug-step", "--fixture", fixture, "--dump", dump)
+			f, err := safetensors.Open(dump)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			got, err := f.F32("logits")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = got
+			}
+			if len(got) != len(want) || len(got) < 8*16*256 {
+				t.Fatalf("%d logits against %d", len(got), len(want))
+			}
+			for i := range got {
+				if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+					t.Fatalf("prefill in chunks of %d %s: logit %d of position %d is %v, token by token %v",
+						o.Prefill, o.Placement, i%256, i/256%16, got[i], want[i])
+				}
+			}
+		}
+	})
+}
+
+// asFixture writes a run's weights and some tokens in the form that debug-step reads.
+func asFixture(t *testing.T, o *outcome) string {
+	t.Helper()
+	c := checkpointOf(t, o.dir)
+	f, err := safetensors.Open(filepath.Join(c, "weights.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var entries []safetensors.Entry
+	for _, x := range f.Tensors {
+		entries = append(entries, safetensors.Entry{Name: "init." + x.Name, DType: x.DType, Shape: x.Shape, Data: o.tensors[x.Name]})
+	}
+	var tokens []byte
+	for i := range 8 * 17 {
+		tokens = binary.LittleEndian.AppendUint32(tokens, uint32(i*i*7+i)%256)
+	}
+	entries = append(entries, safetensors.Entry{Name: "tokens", DType: "I32", Shape: []int64{1, 8, 17}, Data: tokens})
+	var b bytes.Buffer
+	if err := safetensors.Write(&b, nil, entries); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "fixture.safetensors")
+	writeFile(t, path, b.Bytes())
+	return path
+}
