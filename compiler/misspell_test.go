@@ -25,8 +25,12 @@ func misspell(word string) string {
 
 // checkText checks a text as the file at path.
 func checkText(path, text string) *diag.List {
+	return checkOptions(Options{Path: path, Text: []byte(text)})
+}
+
+func checkOptions(o Options) *diag.List {
 	l := &diag.List{}
-	_, _ = Check(context.Background(), Options{Path: path, Text: []byte(text)}, l)
+	_, _ = Check(context.Background(), o, l)
 	return l
 }
 

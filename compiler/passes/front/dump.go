@@ -215,6 +215,9 @@ func initText(i plan.Init) string {
 
 // DumpMaps prints the weights maps, entry by entry.
 func DumpMaps(s *State) string {
+	if len(s.Model.Maps) == 0 {
+		return "no weights maps\n"
+	}
 	var b strings.Builder
 	for _, m := range s.Model.Maps {
 		fmt.Fprintf(&b, "weights %s\n", m.Name)

@@ -44,12 +44,15 @@ func (s *State) instanceNames(f *ast.File, m *ast.Model) {
 	callee := m.Instance.Callee
 	if s.lookupModel(f, callee.Name) == nil {
 		d := s.errorf(codeUnknown, callee.Span, "there is no model `%s`", callee.Name)
+		if s.full() {
+			return
+		}
 		names := s.modelNames(f)
 		if i := indexOf(names, m.Name.Name); i >= 0 {
 			names = append(names[:i:i], names[i+1:]...)
 		}
 		if len(names) > 0 {
-			d.Hint("%s", suggest.HintOr(callee.Name, names))
+			d.Hint("%s", suggest.HintOr(callee.Name, few(names)))
 		} else {
 			d.Hint("import the file that has it: `use \"%s.mt\"`", callee.Name)
 		}

@@ -449,6 +449,9 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		s.errorf(codeNotYet, c.Callee.Span, "`%s` is not available in this version", name)
 		return
 	}
+	if s.full() {
+		return
+	}
 	cands := append(s.In.Ops.Names(), blockNames(n.model)...)
 	if constant {
 		cands = nil
