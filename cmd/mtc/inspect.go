@@ -41,7 +41,7 @@ which, not how long a step takes here. --json prints the schedule as it is.`,
 			var views []string
 			for _, v := range []string{"json", "memory", "list", "task"} {
 				if cmd.Flags().Changed(v) {
-					views = append(views, "`--"+v+"`")
+					views = append(views, "--"+v)
 				}
 			}
 			if len(views) > 1 {

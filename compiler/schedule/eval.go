@@ -5,6 +5,7 @@ import (
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -81,4 +82,33 @@ func (b *builder) tablesOf(f *ir.Function) []int {
 	slices.Sort(out)
 	b.tableUse[f] = out
 	return out
+}
+
+// oneToken is the cost of a generation function for a single token; its own figures are those
+// of a whole prefill chunk.
+func oneToken(f *ir.Function) (flops, moved int64) {
+	flops, moved = f.FLOPs, f.Moved
+	if len(f.Body) == 0 {
+		return flops, moved
+	}
+	flops, moved = 0, 0
+	var walk func([]ir.Stmt)
+	walk = func(body []ir.Stmt) {
+		for _, s := range body {
+			switch s := s.(type) {
+			case *ir.Call:
+				if s.Launch.Cost != nil {
+					c := s.Launch.Cost(s.Op, op.Sizes{Batch: 1, Seq: 1})
+					flops += c.FLOPs
+					moved += c.Bytes
+				}
+			case *ir.Loop:
+				walk(s.Body)
+			case *ir.IfFirst:
+				walk(s.Body)
+			}
+		}
+	}
+	walk(f.Body)
+	return flops, moved
 }

@@ -224,6 +224,9 @@ func (b *builder) bound(f plan.Func, u int) plan.Task {
 	t.Reads, t.Writes = append(b.reads[:0], t.Bind.Weights...), b.writes[:0]
 	if fn := b.template(u).Funcs[f]; fn != nil {
 		t.FLOPs, t.Moved = fn.FLOPs, fn.Moved
+		if b.list == plan.Decode {
+			t.FLOPs, t.Moved = oneToken(fn)
+		}
 		for _, i := range b.tablesOf(fn) {
 			t.Reads = append(t.Reads, b.tables[i])
 		}
