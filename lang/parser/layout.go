@@ -132,7 +132,7 @@ var closerOf = map[string]string{"(": ")", "[": "]"}
 func (l *layouter) reportUnclosed(last *token) {
 	open := l.open[len(l.open)-1]
 	where := "on this line"
-	if t := &l.in[l.i]; t.is("{") || t.is("}") || t.is(";") {
+	if t := &l.in[l.i]; !t.nl && (t.is("{") || t.is("}") || t.is(";")) {
 		where = "before `" + t.text + "`"
 	}
 	d := l.errorf("MT0102", l.span(last.end, last.end), "`%s` is not closed %s", open.text, where)
