@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"slices"
 	"sort"
 	"strings"
 	"unicode"
@@ -113,6 +114,7 @@ func (v *view) cut(cells []string) {
 	}
 	v.text = pre + strings.Join(cells[start:end], "") + post
 	limit := len(pre) + end - start + 1
+	v.spots = slices.DeleteFunc(v.spots, func(s spot) bool { return !s.primary && (s.to <= start || s.from > end) })
 	for i := range v.spots {
 		s := &v.spots[i]
 		s.from = min(max(0, s.from-start+len(pre)), limit-1)
