@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dave/jennifer/jen"
 
@@ -168,8 +169,8 @@ func (w *funcWriter) body() ([]jen.Code, error) {
 	for _, s := range sections {
 		var lines []jen.Code
 		for _, r := range s.regions {
-			for _, l := range w.locals {
-				if l.place.Region == r && l.early == s.early {
+			for _, l := range w.inRegion(r) {
+				if l.early == s.early {
 					lines = append(lines, jen.Id(l.name).Op(":=").Add(address(l.place)).Comment(l.place.Value))
 				}
 			}
@@ -187,7 +188,11 @@ func (w *funcWriter) body() ([]jen.Code, error) {
 			if i == slices.IndexFunc(w.slabs, func(s string) bool { return s != "" }) {
 				out = append(out, jen.Line(), jen.Comment("Weights."))
 			}
-			out = append(out, jen.Id(name).Op(":=").Id("b").Dot("Weights").Index(jen.Lit(i)))
+			line := jen.Id(name).Op(":=").Id("b").Dot("Weights").Index(jen.Lit(i))
+			if len(w.slabs) > 1 {
+				line.Comment(w.slabText(i))
+			}
+			out = append(out, line)
 		}
 	}
 	if len(out) > 0 {
@@ -195,6 +200,31 @@ func (w *funcWriter) body() ([]jen.Code, error) {
 	}
 	stmts, err := w.stmts(w.fn.Body)
 	return append(out, stmts...), err
+}
+
+// inRegion lists the locals of a region by index, those of one index in order of first use.
+func (w *funcWriter) inRegion(r ir.Region) []*local {
+	var out []*local
+	for _, l := range w.locals {
+		if l.place.Region == r {
+			out = append(out, l)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *local) int { return a.place.Index - b.place.Index })
+	return out
+}
+
+// slabText names the weights of a slab, or how many there are.
+func (w *funcWriter) slabText(slab int) string {
+	list := w.t.Slabs[slab].Weights
+	if len(list) > 3 {
+		return fmt.Sprintf("%d weights", len(list))
+	}
+	names := make([]string, len(list))
+	for i, k := range list {
+		names[i] = w.t.Graph.Weights[k].Path
+	}
+	return strings.Join(names, ", ")
 }
 
 // address is where a local lies.
@@ -329,7 +359,7 @@ func (w *funcWriter) views(body []ir.Stmt) []jen.Code {
 	return out
 }
 
-// sizeConsts are the symbolic sizes as this function knows them.
+// rowsExpr is the number of rows that a launch runs over.
 func (w *funcWriter) rowsExpr() *jen.Statement {
 	switch {
 	case w.in == chunks:

@@ -15,6 +15,7 @@ import (
 type literals struct {
 	out    *bytes.Buffer
 	device bool // package device is named
+	step   bool // writing the step of a run, whose zeros mean that nothing changes
 }
 
 // plan writes thePlan and a variable for each of its tables, one element a line.
@@ -79,7 +80,7 @@ func (l *literals) value(v reflect.Value, typed bool) {
 		first := true
 		for i := range v.NumField() {
 			f := v.Field(i)
-			if f.IsZero() {
+			if f.IsZero() && (l.step || f.Type() != reflect.TypeFor[plan.Kind]()) {
 				continue
 			}
 			if !first {

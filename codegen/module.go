@@ -91,10 +91,15 @@ func released(v string) bool {
 	return strings.HasPrefix(v, "v") && !strings.HasSuffix(v, "+dirty")
 }
 
+// goLine is a Go version as the go command writes it into a go.mod: with three parts, so
+// that it needs no update when the runtime's module asks for a patch release.
 func goLine(version string) string {
 	v := strings.TrimPrefix(version, "go")
 	if i := strings.IndexAny(v, " -"); i >= 0 {
 		v = v[:i]
+	}
+	if strings.Count(v, ".") == 1 {
+		v += ".0"
 	}
 	return v
 }
@@ -122,7 +127,7 @@ func readModule(dir string) (*Module, error) {
 		case f[0] == ")":
 			block = false
 		case f[0] == "go" && len(f) == 2:
-			m.Go = f[1]
+			m.Go = goLine(f[1])
 		case f[0] == "require" && len(f) == 2 && f[1] == "(":
 			block = true
 		case f[0] == "require" && len(f) == 3:

@@ -192,9 +192,11 @@ func (l *literals) runs(name string, v reflect.Value) {
 		}
 		if r.times > 1 {
 			l.out.WriteString("\t}, Step: " + rows + "{\n")
+			l.step = true
 			for k := from; k < to; k++ {
 				l.row(step(v.Index(k), v.Index(k+r.period)))
 			}
+			l.step = false
 		}
 		l.out.WriteString("\t}},\n")
 		i = end

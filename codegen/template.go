@@ -23,7 +23,7 @@ var funcOrder = []plan.Func{plan.Forward, plan.Recompute, plan.Backward, plan.Lo
 // templateFile writes the functions of one template.
 func (g *generator) templateFile(t *ir.Template, name string) ([]byte, error) {
 	f := g.newFile()
-	f.HeaderComment("// Template " + name + ": what " + g.usersOf(t) + " run, launch by launch.")
+	f.HeaderComment("// Template " + name + ": what " + g.usersOf(t) + ", launch by launch.")
 	for _, kind := range funcOrder {
 		fn := t.Funcs[kind]
 		if fn == nil {
@@ -46,7 +46,7 @@ func (g *generator) templateFile(t *ir.Template, name string) ([]byte, error) {
 	return render(f)
 }
 
-// usersOf names the units that a template serves.
+// usersOf says which units a template serves: "head runs", "layer[0] and layer[2] run".
 func (g *generator) usersOf(t *ir.Template) string {
 	var names []string
 	for _, u := range g.Program.Units {
@@ -56,9 +56,12 @@ func (g *generator) usersOf(t *ir.Template) string {
 	}
 	if n := len(names); n > 4 {
 		names = []string{names[0], names[1], "...", names[n-1]}
-		return strings.Join(names, ", ")
+		return strings.Join(names, ", ") + " run"
 	}
-	return list(names)
+	if len(names) == 1 {
+		return names[0] + " runs"
+	}
+	return list(names) + " run"
 }
 
 // doc says what a function does, what it reads and what it leaves, in lines of a comment.
@@ -118,8 +121,8 @@ func (w *funcWriter) chunkText() string {
 // interfaceText lists the values of a region with their types, in order of index, each once.
 func (w *funcWriter) interfaceText(r ir.Region) string {
 	var out []string
-	for _, l := range w.locals {
-		if l.place.Region == r && !l.early {
+	for _, l := range w.inRegion(r) {
+		if !l.early {
 			out = append(out, l.name+" "+l.place.Value)
 		}
 	}
@@ -129,10 +132,8 @@ func (w *funcWriter) interfaceText(r ir.Region) string {
 // namesIn lists the names of the values in a region.
 func (w *funcWriter) namesIn(r ir.Region) []string {
 	var out []string
-	for _, l := range w.locals {
-		if l.place.Region == r {
-			out = append(out, l.name)
-		}
+	for _, l := range w.inRegion(r) {
+		out = append(out, l.name)
 	}
 	return out
 }

@@ -1,0 +1,7 @@
+module mtcprogram/golden
+
+go 1.26.0
+
+require github.com/megatrain/mtc v0.0.0
+
+replace github.com/megatrain/mtc => ../../..
