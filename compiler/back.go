@@ -94,7 +94,7 @@ func verifyPlan(s *state) {
 }
 
 // hash identifies what shapes the schedule: the texts, the model's values, the sizes of a
-// step, and the options. Values that a run may change (lr, steps, paths) are left out where
+// step, and the options, defaults filled in. Values that a run may change (lr, steps, paths) are left out where
 // the text does not hold them.
 func hash(s *state) string {
 	h := sha256.New()
@@ -109,8 +109,19 @@ func hash(s *state) string {
 	t := m.Train
 	fmt.Fprintf(h, "%d %d %s %t %t\n", m.Batch, m.Seq, t.Precision, t.Run.Clip > 0, t.Run.EvalEvery > 0)
 	o := s.opts
-	fmt.Fprintf(h, "%s %s %d %d %d %d %s %d %s\n", o.Target, o.Placement, o.Slots, o.GradSlots, o.MicroBatch, o.Groups, o.Recompute, o.Prefill, o.Version)
+	fmt.Fprintf(h, "%s %s %d %d %d %s\n", or(o.Target, "cpu"), or(o.Placement, schedule.Resident),
+		or(o.Slots, 2), or(o.GradSlots, 2), or(o.Groups, 1), or(o.Recompute, "none"))
+	fmt.Fprintf(h, "%d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.Version)
 	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// or is the first value that is not zero: an option or its default.
+func or[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
 }
 
 // dumpPlan prints the schedule, list by list.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/megatrain/mtc/compiler/passes/front"
@@ -87,6 +88,16 @@ func Passes() []PassInfo {
 func run(ctx context.Context, o Options, diags *diag.List, back bool) (*Result, error) {
 	s := &state{ctx: ctx, opts: o, diags: diags, res: &Result{}}
 	s.front = newFront(s)
+	if o.DumpAfter != "" && !slices.ContainsFunc(pipeline, func(p pass) bool { return p.Name == o.DumpAfter }) {
+		var names []string
+		for _, p := range pipeline {
+			names = append(names, p.Name)
+		}
+		diags.Errorf("MT0403", source.Span{}, "there is no pass `%s`", o.DumpAfter).
+			Hint("%s", front.DidYouMean(o.DumpAfter, names)).
+			Note("the passes are %s", strings.Join(names, ", "))
+		return s.res, diags.Err()
+	}
 	for i := range pipeline {
 		p := &pipeline[i]
 		if p.Back && !back {

@@ -12,7 +12,7 @@ import (
 // once and not a full memory.
 const (
 	maxRepeat = 10_000  // of one repeat, and of all together
-	maxNodes  = 100_000 // ops of all units
+	maxNodes  = 50_000 // ops of all units
 	maxInline = 200     // blocks called in blocks
 )
 
@@ -23,19 +23,17 @@ const maxElems = 1 << 58
 // val is what an expression gives: a constant, or a tensor in the unit that makes it or, for
 // what passes between units, in the model.
 type val struct {
-	bad   bool      // an error was reported; stay silent
-	c     *op.Value // a constant
-	unit  *build    // the unit that made it
-	g     *ir.Value // in that unit's graph
-	m     *ir.Value // in the model; set when another unit needs it
-	span  source.Span
-	taken bool // something reads it
+	bad  bool      // an error was reported; stay silent
+	c    *op.Value // a constant
+	unit *build    // the unit that made it
+	g    *ir.Value // in that unit's graph
+	m    *ir.Value // in the model; set when another unit needs it
+	span source.Span
 }
 
-func bad() *val                   { return &val{bad: true} }
-func constVal(v op.Value) *val    { return &val{c: &v} }
-func (v *val) tensor() bool       { return !v.bad && v.c == nil }
-func (v *val) isInt(n int64) bool { return v.c != nil && v.c.Kind == op.VInt && v.c.Int == n }
+func bad() *val                { return &val{bad: true} }
+func constVal(v op.Value) *val { return &val{c: &v} }
+func (v *val) tensor() bool    { return !v.bad && v.c == nil }
 
 // build is a unit under construction.
 type build struct {
@@ -47,16 +45,15 @@ type build struct {
 
 // nodeInfo is what the passes after elaborate need of a node.
 type nodeInfo struct {
-	unit    *build
-	prefix  string      // path of the inlined blocks: "attn."
-	name    ast.Ident   // label or variable; no Name when there is none
-	chain   source.Span // the innermost inlined call, for weights named twice
-	tie     *ast.Ident
-	args    map[string]source.Span // where each argument stands
-	op      string                 // the operator of the text, "" for a call
-	targets source.Span            // of `+=`: the variable on the left
-	inits   source.Span            // of the `init` argument
-	bad     bool
+	unit   *build
+	prefix string      // path of the inlined blocks: "attn."
+	name   ast.Ident   // label or variable; no Name when there is none
+	chain  source.Span // the innermost inlined call, for weights named twice
+	tie    *ast.Ident
+	args   map[string]source.Span // where each argument stands
+	op     string                 // the operator of the text, "" for a call
+	inits  source.Span            // of the `init` argument
+	bad    bool
 }
 
 // elab runs the forward function of a model.
@@ -78,6 +75,7 @@ type frame struct {
 	block  *ast.Block
 	consts *scope
 	vars   map[string]*val
+	given  map[string]*val // what the caller passed to the parameters
 	prefix string
 	chain  source.Span
 	depth  int

@@ -23,7 +23,7 @@ func (f *frame) callBlock(b *ast.Block, c *ast.Call, stmt bool) *val {
 	if c.Label != nil {
 		name = *c.Label
 	}
-	in := &frame{e: e, block: b, consts: newScope(s.consts), vars: map[string]*val{}, depth: f.depth + 1, chain: c.Span}
+	in := &frame{e: e, block: b, consts: newScope(s.consts), vars: map[string]*val{}, given: map[string]*val{}, depth: f.depth + 1, chain: c.Span}
 	args, ok := f.blockArgs(b, c, in)
 	if !ok {
 		f.poison(b, args)
@@ -92,7 +92,7 @@ func (f *frame) blockArgs(b *ast.Block, c *ast.Call, in *frame) ([]bound, bool) 
 				Also(p.Span, "declared here")
 			ok = false
 		default:
-			in.vars[name] = v
+			in.vars[name], in.given[name] = v, v
 		}
 	}
 	return args, ok
@@ -109,7 +109,7 @@ func (f *frame) writeBack(b *ast.Block, args []bound, in *frame) {
 		}
 		id, ok := a.arg.Value.(*ast.Ident)
 		name := b.Params[i].Name.Name
-		if v := in.vars[name]; ok && v != nil && f.vars[id.Name] != nil {
+		if v := in.vars[name]; ok && v != nil && v != in.given[name] && f.vars[id.Name] != nil {
 			f.vars[id.Name] = v
 		}
 	}

@@ -540,6 +540,7 @@ func (n *names) args(b *binder, g *sig, c *ast.Call) {
 // plainVariables checks that the parameters which a block assigns are given variables.
 func (n *names) plainVariables(blk *ast.Block, c *ast.Call) {
 	g := textSig("block", blk.Name, blk.Params)
+	assigned := map[string]string{}
 	for i, a := range (*binder)(nil).bind(g, c.Args, c.Span) {
 		if !a.given() || a.flag || !n.s.assigns(n.model, blk, g.params[i].name) {
 			continue
@@ -551,6 +552,12 @@ func (n *names) plainVariables(blk *ast.Block, c *ast.Call) {
 				Hint("bind it first: `x = %s`, then `%s(x)`", a.arg.Value.Pos().Text(), blk.Name.Name)
 			continue
 		}
+		if first := assigned[id.Name]; first != "" {
+			n.s.errorf(codeForm, id.Span, "block `%s` assigns both `%s` and `%s`, and `%s` cannot take both values", blk.Name.Name, first, g.params[i].name, id.Name).
+				Also(blk.Name.Span, "declared here").
+				Hint("pass two variables")
+		}
+		assigned[id.Name] = g.params[i].name
 		if builtins[id.Name] != "" {
 			n.s.errorf(codeForm, id.Span, "block `%s` assigns `%s`, and `%s` cannot be assigned", blk.Name.Name, g.params[i].name, id.Name).
 				Hint("look it up first: `x = wte: embed(%s, V, D)`", id.Name)

@@ -6,10 +6,13 @@ import (
 	"github.com/megatrain/mtc/lang/source"
 )
 
+// setName is the name of the sources that --set values come from, for messages.
+const setName = "--set"
+
 // parseSetting parses a --set with the grammar of a train field, whose value takes
 // everything a parameter takes, and a unit.
 func (s *State) parseSetting(name, value string) *setting {
-	f := parser.ParseField(source.New("--set", []byte(name+" = "+value)), s.Diags)
+	f := parser.ParseField(source.New(setName, []byte(name+" = "+value)), s.Diags)
 	if f == nil {
 		return nil
 	}

@@ -3,6 +3,7 @@ package front
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/ast"
@@ -337,6 +338,12 @@ func (c *trainCheck) paths(v op.Value, at source.Span) []string {
 	if v.Str == "" {
 		c.s.errorf(codeTrainValue, at, "the path is empty").Hint("write a file, a folder or a pattern: `\"data/*.bin\"`")
 		return nil
+	}
+	// A path of the command line is relative to the working folder, one of the file to the file.
+	if at.File != nil && at.File.Name == setName && !filepath.IsAbs(v.Str) {
+		if abs, err := filepath.Abs(v.Str); err == nil {
+			return []string{abs}
+		}
 	}
 	return []string{v.Str}
 }
