@@ -15,8 +15,11 @@ var precedence = map[string]int{
 	"*": 6, "/": 6, "%": 6,
 }
 
+// NotPrecedence is how tightly `not` binds.
+const NotPrecedence = 3
+
 const (
-	notPrec  = 3
+	notPrec  = NotPrecedence
 	cmpPrec  = 4
 	signPrec = 7
 )
