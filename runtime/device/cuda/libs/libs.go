@@ -1,0 +1,143 @@
+// Package libs finds the shared libraries of CUDA that a program opens while it runs. It is
+// plain Go: it names paths to try, in order, and opens nothing.
+package libs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Lib is a library that is opened at run time.
+type Lib struct {
+	Name    string   // as in messages
+	Sonames []string // names of the file, the newest first
+	Wheel   string   // Python package that brings it
+	Apt     string   // package of NVIDIA's repository that brings it
+}
+
+// The libraries.
+var (
+	Driver   = Lib{Name: "the NVIDIA driver", Sonames: []string{"libcuda.so.1"}, Apt: "nvidia-driver"}
+	NVRTC    = Lib{Name: "NVRTC", Sonames: []string{"libnvrtc.so.13", "libnvrtc.so.12"}, Wheel: "nvidia-cuda-nvrtc", Apt: "cuda-nvrtc-13-0"}
+	CublasLt = Lib{Name: "cuBLASLt", Sonames: []string{"libcublasLt.so.13", "libcublasLt.so.12"}, Wheel: "nvidia-cublas", Apt: "libcublas-13-0"}
+	Cudnn    = Lib{Name: "cuDNN", Sonames: []string{"libcudnn.so.9"}, Wheel: "nvidia-cudnn-cu13", Apt: "libcudnn9-cuda-13"}
+)
+
+// Candidates are what to give to dlopen, in order: the bare name, which the loader looks up in
+// its own paths; the toolkit in CUDA_HOME and /usr/local/cuda; the folders of NVIDIA's Python
+// packages; and the SDK that `make cuda-sdk` unpacked, below the working folder or beside the
+// program. Paths are listed only when the file is there.
+func (l Lib) Candidates() []string {
+	out := slices.Clone(l.Sonames)
+	for _, dir := range Dirs() {
+		for _, so := range l.Sonames {
+			if path := filepath.Join(dir, so); isFile(path) {
+				out = append(out, path)
+			}
+		}
+	}
+	return out
+}
+
+// Missing says how to get the library.
+func (l Lib) Missing() string {
+	var ways []string
+	if l.Wheel != "" {
+		ways = append(ways, "`pip install "+l.Wheel+"`")
+	}
+	if l.Apt != "" {
+		ways = append(ways, "the system package "+l.Apt)
+	}
+	ways = append(ways, "or set CUDA_HOME to a toolkit that has it")
+	return strings.Join(ways, ", ")
+}
+
+// Dirs are the folders to look in after the loader's own.
+func Dirs() []string {
+	var out []string
+	add := func(dirs ...string) {
+		for _, d := range dirs {
+			if st, err := os.Stat(d); err == nil && st.IsDir() && !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
+		if home != "" {
+			add(filepath.Join(home, "lib64"), filepath.Join(home, "lib"), filepath.Join(home, "targets/x86_64-linux/lib"))
+		}
+	}
+	for _, site := range sitePackages() {
+		for _, pattern := range []string{"nvidia/cu13/lib", "nvidia/*/lib"} {
+			found, _ := filepath.Glob(filepath.Join(site, pattern))
+			add(found...)
+		}
+	}
+	for _, root := range roots() {
+		found, _ := filepath.Glob(filepath.Join(root, ".sdk/cuda-*/lib"))
+		add(found...)
+	}
+	return out
+}
+
+// sitePackages are the folders of Python packages: those of the active environment, of the
+// python3 on the path, of the system, and of the user.
+func sitePackages() []string {
+	var homes []string
+	if v := os.Getenv("VIRTUAL_ENV"); v != "" {
+		homes = append(homes, v)
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		python := filepath.Join(dir, "python3")
+		if isFile(python) {
+			homes = append(homes, filepath.Dir(dir))
+			if real, err := filepath.EvalSymlinks(python); err == nil {
+				homes = append(homes, filepath.Dir(filepath.Dir(real)))
+			}
+		}
+	}
+	if h, err := os.UserHomeDir(); err == nil {
+		homes = append(homes, filepath.Join(h, ".local"))
+	}
+	homes = append(homes, "/usr/local", "/usr")
+	var out []string
+	for _, h := range homes {
+		for _, kind := range []string{"site-packages", "dist-packages"} {
+			found, _ := filepath.Glob(filepath.Join(h, "lib*/python3*", kind))
+			out = append(out, found...)
+		}
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PYTHONPATH")) {
+		out = append(out, dir)
+	}
+	return slices.Compact(out)
+}
+
+// roots are the working folder and those above it, and the program's own.
+func roots() []string {
+	var starts, out []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	if exe, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(exe))
+	}
+	for _, dir := range starts {
+		for {
+			out = append(out, dir)
+			up := filepath.Dir(dir)
+			if up == dir {
+				break
+			}
+			dir = up
+		}
+	}
+	return out
+}
+
+func isFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular()
+}
