@@ -73,6 +73,12 @@ func program(t *testing.T, family string, o compiler.Options) string {
 // generated files first.
 func build(t *testing.T, o compiler.Options, edit func(files map[string][]byte)) (binary string) {
 	t.Helper()
+	return buildWith(t, o, edit, func(*compiler.Result) {})
+}
+
+// buildWith also shows what the compiler made.
+func buildWith(t *testing.T, o compiler.Options, edit func(files map[string][]byte), look func(*compiler.Result)) (binary string) {
+	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command to build programs with")
 	}
@@ -89,6 +95,7 @@ func build(t *testing.T, o compiler.Options, edit func(files map[string][]byte))
 	if err != nil {
 		t.Fatal(err)
 	}
+	look(res)
 	if edit != nil {
 		edit(files)
 	}

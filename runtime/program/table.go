@@ -22,7 +22,7 @@ func (s *session) table() []telemetry.Setting {
 	add("data", "%s: %s", strings.Join(t.Data, ", "), s.corpus.Summary())
 	switch {
 	case s.eval == nil:
-		add("evaluation", "none")
+		add("evaluation", "none (--eval-data FILES or --holdout SHARE)")
 	default:
 		from := strings.Join(t.EvalData, ", ")
 		if t.Holdout > 0 {

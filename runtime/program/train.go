@@ -87,7 +87,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 // openData opens training and evaluation data and checks that there is enough.
 func (s *session) openData() error {
 	t := &s.train
-	corpus, eval, err := data.Sources(*t, s.plan.Vocab)
+	corpus, eval, err := s.sources()
 	if err != nil {
 		return err
 	}
@@ -101,12 +101,39 @@ func (s *session) openData() error {
 	return err
 }
 
+// ownHoldout is the share of the training files that is evaluated on when the model asks for
+// evaluation and nobody says on what.
+const ownHoldout = 0.05
+
+// sources opens the data. A model that asks for evaluation without data for it is evaluated
+// on held-out files, where there are enough files for that.
+func (s *session) sources() (train, eval *data.Corpus, err error) {
+	t := &s.train
+	if t.EvalEvery > 0 && len(t.EvalData) == 0 && t.Holdout == 0 && s.prog.canEvaluate() {
+		split := *t
+		split.Holdout = ownHoldout
+		if train, eval, err = data.Sources(split, s.plan.Vocab); err == nil {
+			t.Holdout = ownHoldout
+			return train, eval, nil
+		}
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Code != "MT0608" {
+			return nil, nil, err
+		}
+	}
+	return data.Sources(*t, s.plan.Vocab)
+}
+
 // openFolder takes the run folder: an empty one, or that of the run to resume.
 func (s *session) openFolder() (unlock func(), err error) {
 	if s.resume {
 		err = s.matches()
 	} else {
 		err = checkpoint.Fresh(s.out)
+	}
+	var f *fault.Error
+	if errors.As(err, &f) && f.Hint == "" {
+		f.Hint = "give another folder with --out"
 	}
 	if err != nil {
 		return nil, err
