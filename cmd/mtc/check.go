@@ -85,7 +85,10 @@ func checkFile(ctx context.Context, e *env, name string, o checkOptions, all *di
 		ast.Dump(e.out, parser.Parse(source.New(name, text), &l), true)
 	}
 	opts := o.Options
-	opts.Path, opts.Text, opts.DumpAfter = name, text, o.dump
+	opts.Path, opts.Text = name, text
+	if o.dump != "none" && o.dump != "ast" {
+		opts.DumpAfter = o.dump
+	}
 	var l diag.List
 	res, err := compiler.Check(ctx, opts, &l)
 	all.Append(&l)

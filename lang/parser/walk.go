@@ -38,6 +38,9 @@ func parseLine[G any](p *parser, g *participle.Parser[G], toks []token) *G {
 // tryLine is parseLine for a line that may be bad already: then its errors have been told.
 func tryLine[G any](p *parser, g *participle.Parser[G], l *line, where place) *G {
 	p.place = where
+	if p.errors > maxErrors {
+		return nil // nothing more is told
+	}
 	if !l.bad {
 		return parseLine(p, g, l.toks)
 	}
