@@ -11,7 +11,9 @@ import (
 // alive at once overlap, and writes the functions into their templates. Values that nothing
 // pins to another region share the Work region by their lifetimes; a launch that may work in
 // place does so where its input is not read again.
-func Memory(l *Lowering) {
+func Memory(l *Lowering) { placeAll(l, place) }
+
+func placeAll(l *Lowering, place func(*fn) *placement) {
 	for _, t := range l.tmpls {
 		for _, f := range t.funcs {
 			p := place(f)

@@ -28,8 +28,11 @@ func verify(f *fn, p *placement) error {
 		for end < len(f.insts) && f.insts[end].inLoop {
 			end++
 		}
-		for range 2 {
+		for pass := range 2 {
 			for _, in := range f.insts[i:end] {
+				if err := m.kept(in, p, pass); err != nil {
+					return err
+				}
 				if err := m.step(in, p); err != nil {
 					return err
 				}
@@ -90,6 +93,23 @@ func (m memory) holds(at ir.Place, v *value) error {
 		}
 	}
 	return fmt.Errorf("%s is not at region %d[%d]+%d", v, at.Region, at.Index, at.Off)
+}
+
+// kept checks, in the second pass over the loop, that the rows which the first pass wrote of
+// a value for all rows are still there.
+func (m memory) kept(in *inst, p *placement, pass int) error {
+	if pass == 0 {
+		return nil
+	}
+	for _, w := range in.writes {
+		if w.v == nil || w.v.chunk || w.v.mutable {
+			continue
+		}
+		if err := m.holds(p.at[w.v], w.v); err != nil {
+			return fmt.Errorf("rows of an earlier chunk are lost: %w", err)
+		}
+	}
+	return nil
 }
 
 // step runs one launch.
