@@ -11,9 +11,9 @@ import (
 // What a model may be at most, so that a slip such as `repeat 1000000000` is an error at
 // once and not a full memory.
 const (
-	maxRepeat = 10_000  // of one repeat, and of all together
+	maxRepeat = 10_000 // of one repeat, and of all together
 	maxNodes  = 50_000 // ops of all units
-	maxInline = 200     // blocks called in blocks
+	maxInline = 200    // blocks called in blocks
 )
 
 // maxElems bounds the elements of a tensor and of a model: sizes in bytes, times the 16 of
