@@ -10,7 +10,7 @@ GOSRC    := $(shell $(GO) env GOROOT)/src
 RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/...
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci
+.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci cuda-sdk cuda-build
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ fuzz: ## every fuzz target for 30 s
 
 bench: ## kernels and training steps against PyTorch on this CPU (needs Python with torch)
 	@bash tools/bench/run.sh
+
+cuda-sdk: ## fetch what a build for CUDA needs into .sdk (a toolkit of the system is used when there is one)
+	@bash tools/cuda/sdk.sh
+
+cuda-build: cuda-sdk ## build everything for CUDA and compile every kernel, on a machine without a GPU
+	@bash tools/cuda/build.sh
 
 size: ## lines of the runtime outside ops, against its budget
 	@bash tools/size.sh
