@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,4 +105,29 @@ func TestInspectErrors(t *testing.T) {
 			t.Errorf("inspect %v: exit %d, wanted %d with %q:\n%s", c.args, code, c.code, c.want, errs)
 		}
 	}
+}
+
+// Without a folder the newest build is meant.
+func TestInspectNewest(t *testing.T) {
+	if _, _, code := inspectedIn(t, t.TempDir()); code != exitUsage {
+		t.Errorf("no build: exit %d", code)
+	}
+	dir := built(t)
+	out, errs, code := inspectedIn(t, filepath.Dir(filepath.Dir(dir)))
+	if code != exitOK || !strings.Contains(out, "nano: 1,173,120 parameters") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
+func inspectedIn(t *testing.T, dir string) (string, string, int) {
+	t.Helper()
+	back, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chdir(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chdir(back)
+	return inspected(t)
 }
