@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -105,8 +104,8 @@ func goLine(version string) string {
 }
 
 // readModule reads what a program needs of the source tree's own go.mod and go.sum: the go
-// line, and those requirements that packages under runtime/ import, so that building needs
-// nothing else in the module cache.
+// line, and those requirements that programs import, so that building needs nothing else in
+// the module cache.
 func readModule(dir string) (*Module, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -136,7 +135,7 @@ func readModule(dir string) (*Module, error) {
 			all = append(all, Require{f[0], f[1]})
 		}
 	}
-	imports, err := runtimeImports(filepath.Join(dir, "runtime"))
+	imports, err := programImports(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -158,37 +157,54 @@ func readModule(dir string) (*Module, error) {
 	return m, nil
 }
 
-// runtimeImports lists the packages of other modules that the runtime imports, tests left out.
-func runtimeImports(dir string) ([]string, error) {
+// programRoots are the packages that generated programs of the CPU target import, from the
+// root of the source. What only other packages need (a GPU's driver, the compiler's parser)
+// is not asked of the module cache.
+var programRoots = []string{"runtime/program", "runtime/device/cpu", "runtime/ops/all"}
+
+// programImports lists the packages of other modules that programs need, tests left out.
+func programImports(dir string) ([]string, error) {
 	found := map[string]bool{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	seen := map[string]bool{}
+	queue := slices.Clone(programRoots)
+	for len(queue) > 0 {
+		pkg := queue[0]
+		queue = queue[1:]
+		if seen[pkg] {
+			continue
+		}
+		seen[pkg] = true
+		files, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pkg), "*.go"))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			if d.IsDir() && d.Name() == "testdata" {
-				return filepath.SkipDir
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
 			}
-			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			return fmt.Errorf("the source of mtc's runtime does not parse: %w", err)
-		}
-		for _, i := range f.Imports {
-			p, err := strconv.Unquote(i.Path.Value)
-			if first, _, _ := strings.Cut(p, "/"); err == nil && strings.Contains(first, ".") && !strings.HasPrefix(p, modulePath) {
-				found[p] = true
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				return nil, fmt.Errorf("the source of mtc's runtime does not parse: %w", err)
+			}
+			for _, i := range f.Imports {
+				p, err := strconv.Unquote(i.Path.Value)
+				if err != nil {
+					continue
+				}
+				if own, ok := strings.CutPrefix(p, modulePath+"/"); ok {
+					queue = append(queue, own)
+				} else if first, _, _ := strings.Cut(p, "/"); strings.Contains(first, ".") {
+					found[p] = true
+				}
 			}
 		}
-		return nil
-	})
+	}
 	var out []string
 	for p := range found {
 		out = append(out, p)
 	}
 	slices.Sort(out)
-	return out, err
+	return out, nil
 }
 
 // files are go.mod and go.sum of a program.

@@ -49,14 +49,16 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestModuleNeedsOnlyWhatTheRuntimeImports(t *testing.T) {
+func TestModuleNeedsOnlyWhatProgramsImport(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"go.mod": "module " + modulePath + "\n\ngo 1.26\n\nrequire (\n\texample.org/used v1.2.3\n\texample.org/unused v0.1.0 // indirect\n)\n",
 		"go.sum": "example.org/used v1.2.3 h1:a=\nexample.org/used v1.2.3/go.mod h1:b=\n" +
 			"example.org/used v1.0.0/go.mod h1:c=\nexample.org/unused v0.1.0 h1:d=\n",
-		"runtime/x/x.go":      "package x\n\nimport (\n\t_ \"example.org/used/sub\"\n\t_ \"fmt\"\n)\n",
-		"runtime/x/x_test.go": "package x\n\nimport _ \"example.org/unused\"\n",
-		"lang/y.go":           "package y\n\nimport _ \"example.org/unused\"\n",
+		"runtime/program/p.go":      "package program\n\nimport _ \"" + modulePath + "/runtime/x\"\n",
+		"runtime/program/p_test.go": "package program\n\nimport _ \"example.org/unused\"\n",
+		"runtime/x/x.go":            "package x\n\nimport (\n\t_ \"example.org/used/sub\"\n\t_ \"fmt\"\n)\n",
+		"runtime/device/gpu/y.go":   "package gpu\n\nimport _ \"example.org/unused\"\n",
+		"lang/y.go":                 "package y\n\nimport _ \"example.org/unused\"\n",
 	})
 	m, err := FindModule(dir)
 	if err != nil {
