@@ -86,9 +86,9 @@ func TestFrontHalfIsQuick(t *testing.T) {
 	for _, name := range []string{"qwen2.5-72b.mt", "dense-120b.mt"} {
 		best := time.Hour
 		for range 3 {
-			start := time.Now()
+			start := cpuTime()
 			find(t, Check, Options{Path: "../models/" + name})
-			best = min(best, time.Since(start))
+			best = min(best, cpuTime()-start)
 		}
 		if best > 500*time.Millisecond {
 			t.Errorf("%s took %s", name, best)
