@@ -19,11 +19,7 @@ func Packed(k, n int) int { return ceil(n, active.nr) * active.nr * k }
 // PackRows packs B[k,n], stored as k rows, ld apart, for Block.
 func PackRows(dst, src []float32, ld, k, n int) {
 	touch(src, ld, k, n, false)
-	g := active
-	for x := 0; x < n; x += g.nr {
-		g.copyRows(dst, g.nr, src[x:], ld, k, min(g.nr, n-x), g.nr)
-		dst = dst[k*g.nr:]
-	}
+	active.packRows(dst, src, ld, k, n, active.nr)
 }
 
 // PackCols packs B[k,n], stored as n rows of k, ld apart, for Block.

@@ -9,9 +9,10 @@
 // row of C has the same bits however many rows are computed with it.
 //
 // Blocking (after Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication,
-// 2008). A micro-kernel holds a tile of mr x nr sums in registers. A block of A, as many rows
-// as fit half of the second-level cache, is packed once; then each panel of nr columns of B is
-// packed into the first-level cache, kc terms at a time, and used by every tile of the block.
+// 2008). A micro-kernel holds a tile of mr x nr sums in registers. A is packed in panels of mr
+// rows; a strip of a few panels of nr columns of B is packed kc terms at a time, so that one
+// panel stays in the first-level cache while the tiles of a block of A, which stays in the
+// second-level cache, pass over it.
 package gemm
 
 import (
@@ -56,52 +57,104 @@ type job struct {
 	c, add, bias []float32
 	a            mat // [m, k]
 	b            mat // [k, n]
-	mc           int // rows of a block of A, a multiple of mr
-	kk           int // terms of a block of A, a multiple of kc
 }
 
 const (
 	// kc is the number of terms of a block of the sum over k: with nr = 32, a panel of B is
 	// 32 KiB and stays in the first-level cache beside a tile's share of A.
 	kc = 256
-	// blockA is the floats of a packed block of A: 1 MiB.
-	blockA = 1 << 18
+	// blockRows is the rows of A that a panel of B meets before the next one: with kc terms,
+	// 1 MiB, half of a second-level cache.
+	blockRows = 1008
+	// strip is the panels of B that are packed together: rows of B are read 512 bytes at a time.
+	strip = 4
+	// packedA bounds the floats of A that are packed at once.
+	packedA = 1 << 20
+	// grain is the multiplications that are worth a thread of their own.
+	grain = 1 << 22
+	// small is the multiplications up to which threads pack A for themselves.
+	small = 1 << 27
 )
 
-// run cuts C into row blocks and column panels. A task is one panel of one row block; tasks
-// of a row block are neighbours, so that a range of them packs A once.
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// run chooses between two ways to share the work, which give the same bits.
 func run(p Parallel, j *job) {
 	if j.m == 0 || j.n == 0 {
 		return
 	}
 	j.kernels = *active
-	if j.k == 0 {
+	switch work := j.m * j.n * j.k; {
+	case j.k == 0:
 		j.empty()
-		return
+	case work <= small && j.m*j.k <= packedA:
+		j.apart(p)
+	default:
+		j.together(p)
 	}
-	j.shape()
-	blocks := ceil(j.m, j.mc)
+}
+
+// apart cuts C into row blocks and panels; each range packs the rows of A that it needs. It is
+// for small products, where a second round of threads would cost more than packing twice.
+func (j *job) apart(p Parallel) {
+	// Few columns: cut rows finely. Many: keep rows together.
 	panels := ceil(j.n, j.nr)
-	p.Parallel(int64(blocks)*int64(panels), 1, func(lo, hi int64) {
-		for lo < hi {
-			i := int(lo) / panels
-			from := int(lo) % panels
-			to := min(panels, from+int(hi-lo))
-			j.block(i*j.mc, min(j.m, (i+1)*j.mc), from*j.nr, min(j.n, to*j.nr))
-			lo += int64(to - from)
+	parts := min(ceil(j.m, 4*j.mr), max(1, ceil(32, panels)))
+	rows := ceil(ceil(j.m, parts), j.mr) * j.mr
+	parts = ceil(j.m, rows)
+	p.Parallel(int64(parts*panels), int64(ceil(grain, rows*j.nr*j.k)), func(lo, hi int64) {
+		s := pool.Get().(*scratch)
+		defer pool.Put(s)
+		for i := int(lo); i < int(hi); {
+			part, from := i/panels, i%panels
+			to := min(panels, from+int(hi)-i)
+			m0, m1 := part*rows, min(j.m, (part+1)*rows)
+			a := grow(&s.own, ceil(m1-m0, j.mr)*j.mr*j.k)
+			for k := 0; k < j.k; k += kc {
+				j.packA(a[ceil(m1-m0, j.mr)*j.mr*k:], m0, m1, k, min(kc, j.k-k))
+			}
+			j.region(s, a, m0, m1, m0, m1, from, to, 0, j.k)
+			i += to - from
 		}
 	})
 }
 
-func ceil(a, b int) int { return (a + b - 1) / b }
-
-// shape chooses the block of A.
-func (j *job) shape() {
-	j.kk = min(ceil(j.k, kc)*kc, 4*kc)
-	rows := max(j.mr, blockA/j.kk/j.mr*j.mr)
-	// Equal blocks: 1030 rows in blocks of 1000 would leave a block of 30.
-	n := ceil(j.m, rows)
-	j.mc = ceil(ceil(j.m, n), j.mr) * j.mr
+// together packs a group of A's rows and terms with all threads, then cuts the columns of C
+// (and its rows, when there are few columns) among them.
+func (j *job) together(p Parallel) {
+	panels := ceil(j.n, j.nr)
+	group := ceil(min(j.m, max(blockRows, packedA/j.k)), j.mr) * j.mr
+	terms := min(j.k, max(kc, packedA/group/kc*kc))
+	s := pool.Get().(*scratch)
+	defer pool.Put(s)
+	a := grow(&s.shared, group*terms)
+	for m0 := 0; m0 < j.m; m0 += group {
+		m1 := min(j.m, m0+group)
+		tiles := ceil(m1-m0, j.mr)
+		parts := min(tiles, max(1, ceil(32, panels)))
+		rows := ceil(tiles, parts) * j.mr
+		parts = ceil(m1-m0, rows)
+		for k0 := 0; k0 < j.k; k0 += terms {
+			k1 := min(j.k, k0+terms)
+			p.Parallel(int64(tiles), int64(ceil(1<<16, j.mr*(k1-k0))), func(lo, hi int64) {
+				i, to := m0+int(lo)*j.mr, min(m1, m0+int(hi)*j.mr)
+				for k := k0; k < k1; k += kc {
+					n := min(kc, k1-k)
+					j.packA(a[tiles*j.mr*(k-k0)+(i-m0)*n:], i, to, k, n)
+				}
+			})
+			p.Parallel(int64(parts*panels), 1, func(lo, hi int64) {
+				s := pool.Get().(*scratch)
+				defer pool.Put(s)
+				for i := int(lo); i < int(hi); {
+					part, from := i/panels, i%panels
+					to := min(panels, from+int(hi)-i)
+					j.region(s, a, m0, m1, m0+part*rows, min(m1, m0+(part+1)*rows), from, to, k0, k1)
+					i += to - from
+				}
+			})
+		}
+	}
 }
 
 // empty is C = add + bias for a sum of no terms.
@@ -120,56 +173,56 @@ func (j *job) empty() {
 	}
 }
 
-// scratch is a worker's packed block of A, panel of B and kernel arguments.
+// scratch is a worker's memory.
 type scratch struct {
-	a, b []float32
-	t    tile
+	shared, own []float32 // packed A
+	b           []float32 // a strip of B
+	t           tile
 }
 
 var pool = sync.Pool{New: func() any { return new(scratch) }}
 
 // grow returns s with n floats and some room behind, which kernels may read but do not use.
-func grow(s []float32, n int) []float32 {
-	if cap(s) < n+64 {
-		s = make([]float32, n+64)
+func grow(s *[]float32, n int) []float32 {
+	if cap(*s) < n+64 {
+		*s = make([]float32, n+64)
 	}
-	return s[:n]
+	return (*s)[:n]
 }
 
-// block computes rows m0 to m1 and columns n0 to n1 of C.
-func (j *job) block(m0, m1, n0, n1 int) {
-	j.announce(m0, m1, n0, n1)
-	s := pool.Get().(*scratch)
-	defer pool.Put(s)
-	rows := ceil(m1-m0, j.mr) * j.mr
-	s.a = grow(s.a, rows*min(j.kk, j.k))
-	s.b = grow(s.b, kc*j.nr)
-	first := j.start(m0, m1, n0, n1)
-	for k0 := 0; k0 < j.k; k0 += j.kk {
-		k1 := min(j.k, k0+j.kk)
-		j.packA(s.a, m0, m1, k0, k1)
-		for x := n0; x < n1; x += j.nr {
-			a := s.a
-			for k := k0; k < k1; k += kc {
-				n := min(kc, k1-k)
-				j.packB(s.b, x, k, n)
-				src := first
-				if k > 0 {
-					src = mat{j.c, j.n, 1}
+// region computes rows m0 to m1 and panels p0 to p1 of C over the terms k0 to k1. a is rows a0
+// to a1 packed over these terms.
+func (j *job) region(s *scratch, a []float32, a0, a1, m0, m1, p0, p1, k0, k1 int) {
+	j.announce(m0, m1, p0*j.nr, min(j.n, p1*j.nr))
+	b := grow(&s.b, strip*kc*j.nr)
+	first := j.start(m0, m1, p0*j.nr, min(j.n, p1*j.nr), k0)
+	all := ceil(a1-a0, j.mr) * j.mr
+	for ; p0 < p1; p0 += strip {
+		x0, x1 := p0*j.nr, min(j.n, min(p1, p0+strip)*j.nr)
+		for k := k0; k < k1; k += kc {
+			n := min(kc, k1-k)
+			j.packB(b, x0, x1, k, n)
+			src := first
+			if k > 0 {
+				src = mat{j.c, j.n, 1}
+			}
+			ak := a[all*(k-k0)+(m0-a0)*n:]
+			for i := m0; i < m1; i += blockRows / j.mr * j.mr {
+				to := min(m1, i+blockRows/j.mr*j.mr)
+				for x := x0; x < x1; x += j.nr {
+					j.column(s, ak[(i-m0)*n:], b[(x-x0)*n:], src, i, to, x, n)
 				}
-				j.column(s, a, src, m0, m1, x, n)
-				a = a[rows*n:]
 			}
 		}
 	}
 }
 
 // column computes the tiles of rows m0 to m1 in the panel at column x, over the n terms that
-// are packed in a and s.b.
-func (j *job) column(s *scratch, a []float32, src mat, m0, m1, x, n int) {
+// are packed in a and b.
+func (j *job) column(s *scratch, a, b []float32, src mat, m0, m1, x, n int) {
 	cols := min(j.nr, j.n-x)
 	t := &s.t
-	t.k, t.b = n, unsafe.Pointer(unsafe.SliceData(s.b))
+	t.k, t.b = n, unsafe.Pointer(unsafe.SliceData(b))
 	t.lda, t.ldc, t.lds = j.mr*4, j.n*4, src.row*4
 	for i := m0; i < m1; i += j.mr {
 		t.rows = min(j.mr, m1-i)
@@ -182,8 +235,10 @@ func (j *job) column(s *scratch, a []float32, src mat, m0, m1, x, n int) {
 
 // start says what the first block of the sum is added to: add, the bias (a row for all), a
 // row of zeros, or C when it holds add + bias.
-func (j *job) start(m0, m1, n0, n1 int) mat {
+func (j *job) start(m0, m1, n0, n1, k0 int) mat {
 	switch {
+	case k0 > 0:
+		return mat{j.c, j.n, 1}
 	case j.add == nil && j.bias == nil:
 		return mat{zeros[:], 0, 0}
 	case j.add == nil:
@@ -199,30 +254,26 @@ func (j *job) start(m0, m1, n0, n1 int) mat {
 	return mat{j.c, j.n, 1}
 }
 
-// packA writes rows m0 to m1, terms k0 to k1: for each kc terms, for each mr rows,
-// [terms][mr].
-func (j *job) packA(dst []float32, m0, m1, k0, k1 int) {
-	for k := k0; k < k1; k += kc {
-		n := min(kc, k1-k)
-		for i := m0; i < m1; i += j.mr {
-			src := j.a.data[i*j.a.row+k*j.a.col:]
-			if j.a.col == 1 {
-				j.transpose(dst, j.mr, src, j.a.row, n, min(j.mr, m1-i), j.mr)
-			} else {
-				j.copyRows(dst, j.mr, src, j.a.col, n, min(j.mr, m1-i), j.mr)
-			}
-			dst = dst[n*j.mr:]
-		}
+// packA writes rows m0 to m1 over n terms from k on as panels [n][mr].
+func (j *job) packA(dst []float32, m0, m1, k, n int) {
+	src := j.a.data[m0*j.a.row+k*j.a.col:]
+	if j.a.col != 1 {
+		j.packRows(dst, src, j.a.col, n, m1-m0, j.mr)
+		return
+	}
+	for i := 0; i < m1-m0; i += j.mr {
+		j.transpose(dst[i*n:], j.mr, src[i*j.a.row:], j.a.row, n, min(j.mr, m1-m0-i), j.mr)
 	}
 }
 
-// packB writes the panel at column x, terms k to k+n: [terms][nr].
-func (j *job) packB(dst []float32, x, k, n int) {
-	src := j.b.data[k*j.b.row+x*j.b.col:]
-	cols := min(j.nr, j.n-x)
+// packB writes columns x0 to x1 over n terms from k on as panels [n][nr].
+func (j *job) packB(dst []float32, x0, x1, k, n int) {
+	src := j.b.data[k*j.b.row+x0*j.b.col:]
 	if j.b.col == 1 {
-		j.copyRows(dst, j.nr, src, j.b.row, n, cols, j.nr)
-	} else {
-		j.transpose(dst, j.nr, src, j.b.col, n, cols, j.nr)
+		j.packRows(dst, src, j.b.row, n, x1-x0, j.nr)
+		return
+	}
+	for x := 0; x < x1-x0; x += j.nr {
+		j.transpose(dst[x*n:], j.nr, src[x*j.b.col:], j.b.col, n, min(j.nr, x1-x0-x), j.nr)
 	}
 }

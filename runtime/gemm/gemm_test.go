@@ -261,3 +261,37 @@ func TestBlock(t *testing.T) {
 		}
 	})
 }
+
+// TestApartAndTogether: both ways to share the work give the same bits, also over several
+// groups of rows and terms.
+func TestApartAndTogether(t *testing.T) {
+	onAll(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(9, 10))
+		for _, s := range [][3]int{{1100, 37, 1030}, {40, 200, 600}, {2050, 5, 600}} {
+			m, n, k := s[0], s[1], s[2]
+			a, b, add, bias := random(r, m*k), random(r, n*k), random(r, m*n), random(r, n)
+			for name, j := range map[string]job{
+				"NT": {m: m, n: n, k: k, add: add, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}},
+				"NN": {m: m, n: n, k: k, a: mat{a, k, 1}, b: mat{b, n, 1}},
+				"TN": {m: m, n: n, k: k, add: add, a: mat{a, 1, m}, b: mat{b, n, 1}},
+			} {
+				one, two := j, j
+				one.kernels, two.kernels = *active, *active
+				one.c, two.c = make([]float32, m*n), make([]float32, m*n)
+				one.apart(goroutines(3))
+				two.together(goroutines(2))
+				for i := range one.c {
+					if one.c[i] != two.c[i] {
+						t.Fatalf("%s %v: element %d is %v apart, %v together", name, s, i, one.c[i], two.c[i])
+					}
+				}
+				want, scale := reference(name, m, n, k, a, b, j.add, j.bias)
+				for i := range one.c {
+					if d := math.Abs(float64(one.c[i]) - want[i]); !(d <= 3e-7*scale[i]) {
+						t.Fatalf("%s %v: C[%d] = %v, want %v", name, s, i, one.c[i], want[i])
+					}
+				}
+			}
+		}
+	})
+}

@@ -8,8 +8,9 @@ type kernels struct {
 	mr, nr int // rows and columns of a tile
 	// tile computes C = src + A B over the first cols of nr columns.
 	tile func(t *tile, cols int)
-	// copyRows writes dst[i*ldd + x] = src[i*lds + x] for i < k and x < n, 0 for n <= x < width.
-	copyRows func(dst []float32, ldd int, src []float32, lds, k, n, width int)
+	// packRows writes the columns x of k rows, lds apart, as panels [k][width]; the last one is
+	// filled up with zeros from column n on.
+	packRows func(dst, src []float32, lds, k, n, width int)
 	// transpose writes dst[i*ldd + x] = src[x*lds + i] for i < k and x < n, 0 for n <= x < width.
 	transpose func(dst []float32, ldd int, src []float32, lds, k, n, width int)
 }
@@ -49,7 +50,7 @@ func (t *tile) finish(buf []float32, ld, cols int) {
 var plain = kernels{
 	name: "plain", mr: 4, nr: 4,
 	tile:      tilePlain,
-	copyRows:  copyRowsPlain,
+	packRows:  packRowsPlain,
 	transpose: transposePlain,
 }
 
@@ -82,11 +83,14 @@ func tilePlain(t *tile, cols int) {
 	t.finish(buf[:], 4, cols)
 }
 
-func copyRowsPlain(dst []float32, ldd int, src []float32, lds, k, n, width int) {
-	for i := range k {
-		d := dst[i*ldd:][:width]
-		copy(d, src[i*lds:][:n])
-		clear(d[n:])
+func packRowsPlain(dst, src []float32, lds, k, n, width int) {
+	for x := 0; x < n; x += width {
+		w := min(width, n-x)
+		for i := range k {
+			d := dst[x*k+i*width:][:width]
+			copy(d, src[i*lds+x:][:w])
+			clear(d[w:])
+		}
 	}
 }
 

@@ -18,14 +18,14 @@ func init() {
 var avx512 = kernels{
 	name: "avx512", mr: 14, nr: 32,
 	tile:      tile512,
-	copyRows:  copyRows512,
+	packRows:  packRows512,
 	transpose: transpose512,
 }
 
 var avx2 = kernels{
 	name: "avx2", mr: 6, nr: 16,
 	tile:      tile256,
-	copyRows:  copyRowsPlain,
+	packRows:  packRowsPlain,
 	transpose: transposePlain,
 }
 
@@ -89,14 +89,23 @@ func tile256(t *tile, cols int) {
 func copyRows(k int, src *float32, lds int, dst *float32, ldd int, load, store uint64)
 
 //go:noescape
+func copyPanels(k int, src *float32, lds int, dst *float32, width, panels int)
+
+//go:noescape
 func transpose(k int, src *float32, lds int, dst *float32, ldd int, rows int)
 
-func copyRows512(dst []float32, ldd int, src []float32, lds, k, n, width int) {
-	if k == 0 {
+func packRows512(dst, src []float32, lds, k, n, width int) {
+	if k == 0 || n == 0 {
 		return
 	}
-	_, _ = src[(k-1)*lds+n-1], dst[(k-1)*ldd+width-1]
-	copyRows(k, &src[0], lds*4, &dst[0], ldd*4, 1<<n-1, 1<<width-1)
+	_, _ = src[(k-1)*lds+n-1], dst[ceil(n, width)*width*k-1]
+	whole := n / width
+	if whole > 0 {
+		copyPanels(k, &src[0], lds*4, &dst[0], width, whole)
+	}
+	if rest := n - whole*width; rest > 0 {
+		copyRows(k, &src[whole*width], lds*4, &dst[whole*width*k], width*4, 1<<rest-1, 1<<width-1)
+	}
 }
 
 func transpose512(dst []float32, ldd int, src []float32, lds, k, n, width int) {

@@ -20,9 +20,7 @@ TEXT ·copyRows(SB), NOSPLIT, $0-56
 	SHRQ $16, BX
 	KMOVW AX, K2
 	KMOVW BX, K4
-	TESTQ BX, BX
-	JZ narrow
-wide:
+row:
 	VMOVUPS.Z (SI), K1, Z0
 	VMOVUPS.Z 64(SI), K2, Z1
 	VMOVUPS Z0, K3, (DI)
@@ -30,16 +28,61 @@ wide:
 	ADDQ R8, SI
 	ADDQ R9, DI
 	DECQ CX
-	JNZ wide
+	JNZ row
 	VZEROUPPER
 	RET
+
+// func copyPanels(k int, src *float32, lds int, dst *float32, width, panels int)
+//
+// Copies k rows of panels*width floats from src, lds bytes apart, to panels [k][width] that
+// follow each other; width is 14 or 32.
+TEXT ·copyPanels(SB), NOSPLIT, $0-48
+	MOVQ k+0(FP), CX
+	MOVQ src+8(FP), SI
+	MOVQ lds+16(FP), R8
+	MOVQ dst+24(FP), DI
+	MOVQ width+32(FP), R9
+	SHLQ $2, R9
+	MOVQ CX, R10
+	IMULQ R9, R10 // bytes of a panel
+	MOVL $0x3fff, AX
+	KMOVW AX, K1
+	CMPQ R9, $128
+	JEQ wide
 narrow:
-	VMOVUPS.Z (SI), K1, Z0
-	VMOVUPS Z0, K3, (DI)
+	MOVQ SI, AX
+	MOVQ DI, BX
+	MOVQ panels+40(FP), DX
+panel:
+	VMOVUPS.Z (AX), K1, Z0
+	VMOVUPS Z0, K1, (BX)
+	ADDQ R9, AX
+	ADDQ R10, BX
+	DECQ DX
+	JNZ panel
 	ADDQ R8, SI
 	ADDQ R9, DI
 	DECQ CX
 	JNZ narrow
+	VZEROUPPER
+	RET
+wide:
+	MOVQ SI, AX
+	MOVQ DI, BX
+	MOVQ panels+40(FP), DX
+widePanel:
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ R9, AX
+	ADDQ R10, BX
+	DECQ DX
+	JNZ widePanel
+	ADDQ R8, SI
+	ADDQ R9, DI
+	DECQ CX
+	JNZ wide
 	VZEROUPPER
 	RET
 
