@@ -319,16 +319,15 @@ func (s *State) floatOp(e *ast.Binary, a, b float64) (op.Value, bool) {
 		r = a - b
 	case "*":
 		r = a * b
-	case "/", "%":
+	case "%":
+		s.errorf(codeConstOp, e.Span, "`%%` takes ints")
+		return op.Value{}, false
+	case "/":
 		if b == 0 {
 			s.errorf(codeZero, e.Span, "`%s` divides by zero", e.Span.Text())
 			return op.Value{}, false
 		}
-		if e.Op == "/" {
-			r = a / b
-		} else {
-			r = math.Mod(a, b)
-		}
+		r = a / b
 	}
 	return s.finite(e.Span, r)
 }
