@@ -37,12 +37,6 @@ type Options struct {
 	MinChunk int64
 }
 
-// Limits of a template's interface, those of engine.Binding.
-const (
-	maxIO    = 8
-	maxSlabs = 4
-)
-
 // defaultPrefill is the chunk in which a prompt is read.
 const defaultPrefill = 64
 

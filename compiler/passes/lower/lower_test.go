@@ -9,6 +9,7 @@ import (
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/tensor"
 )
 
 // small cuts micro-batches and head chunks so that a tiny model has several of each.
@@ -433,6 +434,50 @@ func TestDefaultRows(t *testing.T) {
 	} {
 		if got := DefaultRows(c.batch, c.seq); got != c.want {
 			t.Errorf("batch %d, seq %d: %d rows, want %d", c.batch, c.seq, got, c.want)
+		}
+	}
+}
+
+func TestChunkRows(t *testing.T) {
+	for _, c := range []struct {
+		vocab, rows, want int64
+		o                 Options
+	}{
+		{256, 8192, 8192, Options{}},  // 8 MiB: no chunks
+		{50257, 8192, 256, Options{}}, // 16 MiB hold 83 rows, but fewer than 256 do not pay
+		{8192, 8192, 512, Options{}},  // 16 MiB
+		{50257, 100, 100, Options{}},  // all there are
+		{64, 100, 16, Options{LogitsBytes: 4096, MinChunk: 4}},
+	} {
+		l := &Lowering{opts: c.o}
+		logits := tensor.Type{Shape: tensor.Shape{{N: 1}, {N: c.rows}, {N: c.vocab}}}
+		if got := l.chunkRows(logits, c.rows); got != c.want {
+			t.Errorf("%d rows of %d logits: chunks of %d rows, want %d", c.rows, c.vocab, got, c.want)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	head := func(o Options) (flops [plan.NumFuncs]int64) {
+		mb := newModel(t, 2, 5, 12)
+		e := mb.unit(ir.EmbedUnit, "embed", -1)
+		x := e.out(e.embed("wte", 12, 10, e.in(mb.tokens)))
+		h := mb.unit(ir.HeadUnit, "head", -1)
+		h.out(h.linear("head", 12, h.in(x)))
+		p := mustLower(t, mb.m, o)
+		for k, f := range p.Templates[1].Funcs {
+			if f != nil {
+				flops[k] = f.FLOPs
+			}
+		}
+		return flops
+	}
+	// 10 rows: a linear of 2*10*12 operations a row, three of them in training; cross-entropy
+	// of 4 operations a logit, 6 with its gradient. Generation: one row of the linear.
+	want := [plan.NumFuncs]int64{plan.Loss: 10 * (3*240 + 6*12), plan.EvalLoss: 10 * (240 + 4*12), plan.Infer: 240}
+	for _, o := range []Options{{Rows: 2}, {Rows: 2, LogitsBytes: 1, MinChunk: 3}} {
+		if got := head(o); got != want {
+			t.Errorf("%+v: %v FLOPs, want %v", o, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package lower
 import (
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -100,4 +101,12 @@ func sized(t tensor.Type, batch, seq int64) tensor.Type {
 	shape[0] = tensor.Dim{Name: "B", N: batch}
 	shape[1] = tensor.Dim{Name: "T", N: seq}
 	return tensor.Type{DType: t.DType, Shape: shape}
+}
+
+// trainSpan is where values of the train block are reported.
+func trainSpan(m *ir.Model) source.Span {
+	if m.Train != nil && m.Train.Span.Valid() {
+		return m.Train.Span
+	}
+	return m.Span
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // slabAlign is the alignment of parameters in a slab, in elements (64 bytes of f32).
@@ -61,8 +62,8 @@ func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*bindi
 			}
 			b.add(k, l)
 		}
-		if len(b.slabs) > maxSlabs {
-			diags.Errorf("MT0412", u.Span, "`%s` uses %d tied weights, at most %d are possible in one unit", u.Path(), len(b.slabs)-1, maxSlabs-1)
+		if len(b.slabs) > plan.MaxSlabs {
+			diags.Errorf("MT0412", u.Span, "`%s` uses %d tied weights, at most %d are possible in one unit", u.Path(), len(b.slabs)-1, plan.MaxSlabs-1)
 		}
 	}
 	return out

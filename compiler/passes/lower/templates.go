@@ -8,6 +8,7 @@ import (
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
 
@@ -27,8 +28,8 @@ func Templates(m *ir.Model, o Options, diags *diag.List) *Lowering {
 	names := map[string]bool{}
 	for _, u := range m.Units {
 		b := slabs[u]
-		if n := max(len(u.Inputs), len(u.Outputs)); n > maxIO {
-			diags.Errorf("MT0413", u.Span, "%d values pass into or out of `%s`, at most %d are possible", n, u.Path(), maxIO)
+		if n := max(len(u.Inputs), len(u.Outputs)); n > plan.MaxIO {
+			diags.Errorf("MT0413", u.Span, "%d values pass into or out of `%s`, at most %d are possible", n, u.Path(), plan.MaxIO)
 			continue
 		}
 		key := templateKey(u, b, f)
