@@ -53,7 +53,7 @@ func program(t *testing.T, family string, o compiler.Options) string {
 		return path
 	}
 	o.Path = filepath.Join("testdata", "models", family+".mt")
-	binary := build(t, o, nil)
+	binary, _ := build(t, o, nil)
 	if programs.dir == "" {
 		dir, err := os.MkdirTemp("", "mtc-e2e")
 		if err != nil {
@@ -69,15 +69,9 @@ func program(t *testing.T, family string, o compiler.Options) string {
 	return kept
 }
 
-// build compiles a model and builds its program in a fresh folder; edit may change the
-// generated files first.
-func build(t *testing.T, o compiler.Options, edit func(files map[string][]byte)) (binary string) {
-	t.Helper()
-	return buildWith(t, o, edit, func(*compiler.Result) {})
-}
-
-// buildWith also shows what the compiler made.
-func buildWith(t *testing.T, o compiler.Options, edit func(files map[string][]byte), look func(*compiler.Result)) (binary string) {
+// generate compiles a model and writes its program's sources to a fresh folder; edit may
+// change them first.
+func generate(t *testing.T, o compiler.Options, edit func(files map[string][]byte)) (dir string, res *compiler.Result) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command to build programs with")
@@ -95,18 +89,45 @@ func buildWith(t *testing.T, o compiler.Options, edit func(files map[string][]by
 	if err != nil {
 		t.Fatal(err)
 	}
-	look(res)
 	if edit != nil {
 		edit(files)
 	}
-	dir := t.TempDir()
+	dir = t.TempDir()
 	for name, text := range files {
 		writeFile(t, filepath.Join(dir, name), text)
 	}
-	if binary, err = codegen.Build(context.Background(), dir, res.Plan.Model); err != nil {
+	return dir, res
+}
+
+// build makes a program. Under the race detector there is nothing to gain from it: the program
+// would be without.
+func build(t *testing.T, o compiler.Options, edit func(files map[string][]byte)) (binary string, res *compiler.Result) {
+	t.Helper()
+	if raceOn {
+		t.Skip("not under -race")
+	}
+	dir, res := generate(t, o, edit)
+	binary, err := codegen.Build(context.Background(), dir, res.Plan.Model)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return binary
+	return binary, res
+}
+
+// buildRaced makes a program with the race detector.
+func buildRaced(t *testing.T, o compiler.Options, edit func(files map[string][]byte)) (binary string) {
+	t.Helper()
+	if !raceOn {
+		t.Skip("runs under -race")
+	}
+	dir, _ := generate(t, o, edit)
+	cmd := exec.Command("go", "build", "-race", "-mod=mod", "-buildvcs=false", "-o", "raced", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOWORK=off")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return filepath.Join(dir, "raced")
 }
 
 // run runs a program and returns what it printed; it must end well.

@@ -1,10 +1,7 @@
 package invariants
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,7 +29,7 @@ func TestDelaysChangeNothing(t *testing.T) {
 		o := compiler.Options{MicroBatch: 4, Placement: "stream", Slots: 2, GradSlots: 2, Set: []string{"train.clip=1.0"}}
 		want := train(t, program(t, family, o), out(t), args...)
 		o.Path = filepath.Join("testdata", "models", family+".mt")
-		binary := build(t, o, withDelay(t, "cpu.Naps(time.Now().UnixNano(), 100*time.Microsecond)"))
+		binary, _ := build(t, o, withDelay(t, "cpu.Naps(time.Now().UnixNano(), 100*time.Microsecond)"))
 		for range 2 {
 			same(t, "delayed", train(t, binary, out(t), args...), want)
 		}
@@ -43,9 +40,6 @@ func TestDelaysChangeNothing(t *testing.T) {
 // them. Between lanes the CPU device has no edges but the plan's waits (device/cpu), so a wait
 // that is missing is found. It runs when this test itself is built with -race.
 func TestNoRaces(t *testing.T) {
-	if !raceOn {
-		t.Skip("runs under -race")
-	}
 	data := corpus(t, 1500)
 	for i, o := range []compiler.Options{
 		{MicroBatch: 4, Placement: "stream", Slots: 2, GradSlots: 2},
@@ -56,65 +50,32 @@ func TestNoRaces(t *testing.T) {
 		family := families[i]
 		t.Run(fmt.Sprintf("%s %s", family, o.Placement), func(t *testing.T) {
 			o.Path = filepath.Join("testdata", "models", family+".mt")
-			binary := ""
-			dir := ""
-			build(t, o, func(files map[string][]byte) {
-				withDelay(t, "cpu.Naps(1, 100*time.Microsecond)")(files)
-				dir = t.TempDir()
-				for name, text := range files {
-					writeFile(t, filepath.Join(dir, name), text)
-				}
-			})
-			binary = filepath.Join(dir, "raced")
-			cmd := exec.Command("go", "build", "-race", "-mod=mod", "-buildvcs=false", "-o", binary, ".")
-			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOWORK=off")
-			if text, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, text)
-			}
-			run(t, binary, "train", "--data", data, "--holdout", "0.4", "--steps", "6", "--out", filepath.Join(dir, "run"))
-			run(t, binary, "generate", filepath.Join(dir, "run"), "--prompt", "the ", "--tokens", "5")
+			binary := buildRaced(t, o, withDelay(t, "cpu.Naps(1, 100*time.Microsecond)"))
+			dir := out(t)
+			run(t, binary, "train", "--data", data, "--holdout", "0.4", "--steps", "6", "--out", dir)
+			run(t, binary, "generate", dir, "--prompt", "the ", "--tokens", "5")
 		})
 	}
 }
 
-// TestRacesAreFound: the same program without the waits of one lane is reported.
+// TestRacesAreFound: a program whose gradients are copied out without waiting is reported.
 func TestRacesAreFound(t *testing.T) {
-	if !raceOn {
-		t.Skip("runs under -race")
-	}
-	dir := t.TempDir()
-	build(t, compiler.Options{Path: "testdata/models/llama.mt", MicroBatch: 4, Placement: "stream"}, func(files map[string][]byte) {
-		// Tasks of the download lane wait for nothing.
-		lines := bytes.Split(files["plan_gen.go"], []byte("\n"))
+	binary := buildRaced(t, compiler.Options{Path: "testdata/models/llama.mt", MicroBatch: 4, Placement: "stream"}, func(files map[string][]byte) {
+		lines := strings.Split(string(files["plan_gen.go"]), "\n")
 		cut := 0
 		for i, l := range lines {
-			if bytes.Contains(l, []byte("plan.Offload")) {
-				if at := bytes.Index(l, []byte("Waits: ")); at >= 0 {
-					end := bytes.Index(l[at:], []byte("}}"))
-					if end < 0 {
-						continue
-					}
-					lines[i] = append(append([]byte{}, l[:at]...), bytes.TrimPrefix(l[at+end+2:], []byte(", "))...)
-					cut++
-				}
+			before, rest, ok := strings.Cut(l, "Waits: waits{")
+			_, after, closed := strings.Cut(rest, "}}, ")
+			if strings.Contains(l, "plan.Offload") && ok && closed {
+				lines[i] = before + after
+				cut++
 			}
 		}
 		if cut == 0 {
 			t.Fatal("plan_gen.go is not what this test expects")
 		}
-		files["plan_gen.go"] = bytes.Join(lines, []byte("\n"))
-		for name, text := range files {
-			writeFile(t, filepath.Join(dir, name), text)
-		}
+		files["plan_gen.go"] = []byte(strings.Join(lines, "\n"))
 	})
-	binary := filepath.Join(dir, "raced")
-	cmd := exec.Command("go", "build", "-race", "-mod=mod", "-buildvcs=false", "-o", binary, ".")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOWORK=off")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
 	_, text := fails(t, binary, "train", "--data", corpus(t, 1500), "--steps", "6")
 	if !strings.Contains(text, "DATA RACE") {
 		t.Errorf("nothing was found:\n%s", text)

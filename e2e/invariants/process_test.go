@@ -108,14 +108,14 @@ func TestSignalsSave(t *testing.T) {
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	o := llama
 	o.Path = "testdata/models/llama.mt"
-	binary := build(t, o, withDelay(t, "func(device.Lane) { time.Sleep(10 * time.Millisecond) }"))
+	binary, _ := build(t, o, withDelay(t, "func(device.Lane) { time.Sleep(10 * time.Millisecond) }"))
 	dir := out(t)
 	cmd, rest := start(t, binary, 1, "train", "--data", corpus(t, 1500), "--out", dir)
 	for range 2 {
+		time.Sleep(200 * time.Millisecond) // into the second step, which takes over a second
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 	began := time.Now()
 	text := rest()
@@ -220,11 +220,9 @@ func TestPeakMemoryIsWithinPlan(t *testing.T) {
 	for _, placement := range []string{"resident", "stream"} {
 		o := compiler.Options{Path: "testdata/models/llama.mt", Placement: placement, MicroBatch: 4,
 			Set: []string{"D=256", "F=1024", "L=8", "train.seq=128"}}
-		var said int64
-		binary := buildWith(t, o, nil, func(res *compiler.Result) {
-			dev, host := memplan.Peak(res.Plan)
-			said = dev + host + memplan.RuntimeBytes(res.Plan)
-		})
+		binary, res := build(t, o, nil)
+		dev, host := memplan.Peak(res.Plan)
+		said := dev + host + memplan.RuntimeBytes(res.Plan)
 		cmd := exec.Command(binary, "train", "--data", data, "--steps", "2", "--out", out(t))
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, text)
