@@ -67,7 +67,7 @@ func (d *dumper) node(name string, v reflect.Value, depth int) {
 		switch {
 		case f.Type() == fileType || f.Type() == commentType:
 		case f.Type() == spanType:
-			if t.Field(i).Name == "Span" {
+			if d.places && t.Field(i).Name == "Span" {
 				s := f.Interface().(source.Span)
 				if s.Valid() {
 					line, col := s.File.Position(s.Start)

@@ -30,7 +30,7 @@ func Source(f *source.File) ([]byte, error) {
 		return nil, err
 	}
 	lines, comments := parser.Outline(f, &diag.List{})
-	p := &printer{file: f, comments: comments}
+	p := newPrinter(f, comments)
 	p.lines(lines, 0, topLevel, len(f.Text)+1)
 	out := p.bytes()
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -107,6 +108,31 @@ func mangle(rng *rand.Rand, text string) string {
 		}
 	}
 	return b.String()
+}
+
+// TestLargeTexts: the work grows with the text, not with its square, also for one long line and many comments.
+func TestLargeTexts(t *testing.T) {
+	rep := strings.Repeat
+	const n = 48 << 10
+	for name, text := range map[string]string{
+		"one line":      "model m() { block b(x) { " + rep("y = f(a, b); ", n/13) + "} }",
+		"many lines":    "model m() {\nblock b(x) {\n" + rep("y = f(a, b)\n", n/12) + "}\n}",
+		"one call":      "model m() {\nblock b(x) {\ny = f(" + rep("a, ", n/3) + "b)\n}\n}",
+		"many comments": "model m() {\n" + rep("// c\n", n/5) + "}",
+		"call comments": "model m() {\nblock b(x) {\ny = f(" + rep("a, // c\n", n/8) + "b)\n}\n}",
+		"many weights":  "model m() {\nweights hf {\n" + rep("a.b = \"c\" // d\n", n/16) + "}\n}",
+		"many models":   rep("model m() { }\n", n/14),
+		"many braces":   "model m() { " + rep("block b(x) { y = x }; ", n/22) + "}",
+	} {
+		start := time.Now()
+		out := format(t, name, []byte(text))
+		if took := time.Since(start); took > 10*time.Second { // a fraction of a second on an idle machine
+			t.Errorf("%s: %v", name, took)
+		}
+		if len(out) < n/2 {
+			t.Errorf("%s: %d bytes are left of %d", name, len(out), len(text))
+		}
+	}
 }
 
 func TestErrorsAreRefused(t *testing.T) {

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -26,7 +27,8 @@ type printer struct {
 	comments []ast.Comment
 	next     int // first comment not yet printed
 	out      []row
-	lastLine int // source line on which the last thing printed ends, 0 at a body's start
+	starts   []int // offsets of the lines
+	lastLine int   // source line on which the last thing printed ends, 0 at a body's start
 }
 
 // row is one line of output, or several joined by line breaks when it was broken.
@@ -37,9 +39,20 @@ type row struct {
 	blank   bool   // a blank line before
 }
 
+// newPrinter indexes the lines of a file: asking it for a column, as Position does, costs the line's length.
+func newPrinter(f *source.File, comments []ast.Comment) *printer {
+	p := &printer{file: f, comments: comments, starts: []int{0}}
+	for i, c := range f.Text {
+		if c == '\n' {
+			p.starts = append(p.starts, i+1)
+		}
+	}
+	return p
+}
+
+// lineOf is the source line of an offset, from 1.
 func (p *printer) lineOf(off int) int {
-	line, _ := p.file.Position(off)
-	return line
+	return sort.Search(len(p.starts), func(i int) bool { return p.starts[i] > off })
 }
 
 // emit adds a row for what stands at [start, end) in the source.

@@ -41,6 +41,7 @@ type cutter struct {
 	stack   []*group // open groups, root first
 	cur     []*line  // the unfinished line of each open group
 	suspect *group   // closed by a brace that stands further left than its own line
+	indent  int      // of the line that the current token stands on
 	told    bool     // a missing brace was reported; more of them have the same cause
 }
 
@@ -84,7 +85,7 @@ func (c *cutter) endLine() {
 }
 
 func (c *cutter) push(open token) {
-	g := &group{open: open, indent: c.indent(open.start)}
+	g := &group{open: open, indent: c.indent}
 	c.bodies[open.start] = g
 	c.add(token{kind: kStmtBody, text: "{...}", start: open.start, end: open.end, body: g})
 	c.stack = append(c.stack, g)
@@ -109,23 +110,19 @@ func (c *cutter) pop(close token) {
 	g.end = end
 }
 
-// indent is the column of the first token of the line that holds off, in bytes.
-func (c *cutter) indent(off int) int {
-	text := c.file.Text
-	start := off
-	for start > 0 && text[start-1] != '\n' {
-		start--
+// startLine notes the column of the first token of a line, in bytes. Only blanks stand before it.
+func (c *cutter) startLine(t *token) {
+	off := t.start
+	for off > 0 && (c.file.Text[off-1] == ' ' || c.file.Text[off-1] == '\t') {
+		off--
 	}
-	i := start
-	for i < len(text) && (text[i] == ' ' || text[i] == '\t') {
-		i++
-	}
-	return i - start
+	c.indent = t.start - off
 }
 
 func (c *cutter) step() {
 	t := c.toks[c.i]
 	if t.nl {
+		c.startLine(&t)
 		if t.is("else") && c.afterBody() {
 			c.errorf("MT0101", t.span(c.file), "`else` starts a line").Hint("it stays on the line of its `}`: `} else {`")
 		} else {
@@ -163,7 +160,7 @@ func (c *cutter) closeBrace(t *token) {
 		return
 	}
 	g := c.top()
-	if t.nl && c.suspect == nil && c.indent(t.start) < g.indent {
+	if t.nl && c.suspect == nil && c.indent < g.indent {
 		c.suspect = g
 	}
 	c.pop(*t)
