@@ -10,6 +10,7 @@ package format
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/megatrain/mtc/lang/ast"
@@ -20,6 +21,9 @@ import (
 
 // Width is the number of columns after which lines are broken.
 const Width = 125
+
+// ErrTooLarge is the error of a text whose indentation makes it larger than a file may be.
+var ErrTooLarge = errors.New("the formatted text would be too large")
 
 // Source returns the canonical text of a file. A file with syntax errors is not formatted;
 // the error is then a *diag.List.
@@ -33,6 +37,10 @@ func Source(f *source.File) ([]byte, error) {
 	p := newPrinter(f, comments)
 	p.lines(lines, 0, topLevel, len(f.Text)+1)
 	out := p.bytes()
+
+	if len(out) > parser.MaxBytes {
+		return nil, fmt.Errorf("%s: %w: %d bytes of at most %d", f.Name, ErrTooLarge, len(out), parser.MaxBytes)
+	}
 
 	// A layout that changed the meaning would be a silent loss of someone's work.
 	again := parser.Parse(source.New(f.Name, out), &l)
