@@ -59,14 +59,23 @@ func setBodies(toks []token, k kind) {
 
 // head reports a first word that cannot start a line here, and mends a misspelt one so that the
 // rest of the line is read as meant. It is false when the line is to be skipped.
-func (p *parser) head(l *line, words []string, place string) bool {
+//
+// lost says that the line before could not be read either: then this one most likely belongs
+// to it, and nothing more is told until a line is read again.
+func (p *parser) head(l *line, words []string, place string, lost *bool) bool {
 	t := &l.toks[0]
 	for _, w := range words {
 		if t.word(w) {
+			*lost = false
 			return true
 		}
 	}
-	if l.bad {
+	near := ""
+	if t.isName() {
+		near = suggest.Nearest(t.text, words)
+	}
+	if l.bad || near == "" && *lost {
+		*lost = true
 		return false
 	}
 	span := t.span(p.file)
@@ -74,11 +83,7 @@ func (p *parser) head(l *line, words []string, place string) bool {
 		span.End = span.Start + 1
 	}
 	d := p.errorf("MT0107", span, "%s holds %s, found %s", place, suggest.List(words), describe(t))
-	near := ""
-	if t.isName() {
-		near = suggest.Nearest(t.text, words)
-	}
-	if near == "" {
+	if *lost = near == ""; *lost {
 		if t.kind == kTarget && place == "a model" {
 			d.Hint("parameters of a model stand in the parentheses after its name")
 		}
@@ -97,8 +102,9 @@ func (p *parser) head(l *line, words []string, place string) bool {
 }
 
 func (p *parser) decls(f *ast.File, lines []*line) {
+	lost := false
 	for _, l := range lines {
-		if !p.head(l, []string{"model", "train", "use"}, "a file") {
+		if !p.head(l, []string{"model", "train", "use"}, "a file", &lost) {
 			continue
 		}
 		k := kModelBody
@@ -109,7 +115,7 @@ func (p *parser) decls(f *ast.File, lines []*line) {
 		g := tryLine(p, declParser, l, inFile)
 		switch {
 		case g == nil:
-			p.orphans(l, k)
+			lost = !p.orphans(l, k)
 		case g.Use != nil:
 			f.Decls = append(f.Decls, p.use(g.Use))
 		case g.Model != nil:
@@ -120,13 +126,15 @@ func (p *parser) decls(f *ast.File, lines []*line) {
 	}
 }
 
-// orphans reads the bodies of a line whose head was not understood, for their errors.
-func (p *parser) orphans(l *line, k kind) {
+// orphans reads the bodies of a line whose head was not understood, for their errors. It is
+// false when there is none.
+func (p *parser) orphans(l *line, k kind) (any bool) {
 	for i := range l.toks {
 		g := l.toks[i].body
 		if g == nil {
 			continue
 		}
+		any = true
 		switch k {
 		case kModelBody:
 			p.items(&ast.Model{}, g)
@@ -140,13 +148,15 @@ func (p *parser) orphans(l *line, k kind) {
 			p.stmts(g)
 		}
 	}
+	return any
 }
 
 var itemWords = []string{"block", "forward", "init", "preset", "weights"}
 
 func (p *parser) items(m *ast.Model, body *group) {
+	lost := false
 	for _, l := range body.lines {
-		if !p.head(l, itemWords, "a model") {
+		if !p.head(l, itemWords, "a model", &lost) {
 			continue
 		}
 		k := kStmtBody
@@ -163,7 +173,7 @@ func (p *parser) items(m *ast.Model, body *group) {
 		g := tryLine(p, itemParser, l, inModel)
 		switch {
 		case g == nil:
-			p.orphans(l, k)
+			lost = !p.orphans(l, k)
 		case g.Preset != nil:
 			m.Presets = append(m.Presets, p.preset(g.Preset))
 		case g.Init != nil:
