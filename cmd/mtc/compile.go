@@ -18,6 +18,7 @@ import (
 	"github.com/megatrain/mtc/lang/diag/suggest"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/program"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
@@ -133,19 +134,19 @@ func (b *builder) build(ctx context.Context, e *env, path string, o compileOptio
 	if err := b.write(files); err != nil {
 		return err
 	}
-	program := ""
+	executable := ""
 	if !b.sourcesOnly {
 		binary, err := codegen.Build(ctx, b.dir, res.Plan.Model)
 		if err != nil {
 			return buildFault(err)
 		}
-		program = filepath.Base(binary)
+		executable = filepath.Base(binary)
 	}
-	if err := newRecord(b.dir, path, o, res, program).write(b.dir); err != nil {
+	if err := newRecord(b.dir, path, o, res, executable).write(b.dir); err != nil {
 		return cannotWrite(b.dir, err)
 	}
 	if !b.quiet {
-		b.summary(e, path, res.Plan, files, program)
+		b.summary(e, res.Plan, files, executable)
 	}
 	return nil
 }
@@ -209,17 +210,13 @@ func buildFault(err error) error {
 }
 
 // summary says what was made and what to do with it.
-func (b *builder) summary(e *env, path string, p *plan.Plan, files map[string][]byte, program string) {
+func (b *builder) summary(e *env, p *plan.Plan, files map[string][]byte, executable string) {
 	fmt.Fprintf(e.out, "%s: %s parameters in %d units\n", p.Model, telemetry.Group(p.NumParams), len(p.Units))
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(e.out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	placement := p.Placement
-	if placement == schedule.Stream {
-		placement = fmt.Sprintf("stream, %d weight slots, %d gradient slots", p.Slots, p.GradSlots)
-	}
-	row("placement", "%s", placement)
-	row("step", "%d rows of %s tokens in %d micro-batches, %d groups", p.Batch, telemetry.Group(p.Seq), p.Micros, p.Groups)
+	row("placement", "%s", program.PlacementText(p))
+	row("step", "%s", program.StepText(p))
 	var memory [2]int64
 	for _, a := range p.Arenas {
 		memory[a.Memory] += a.Bytes
@@ -241,11 +238,11 @@ func (b *builder) summary(e *env, path string, p *plan.Plan, files map[string][]
 	for _, line := range columns(names, 66) {
 		row("", "%s", line)
 	}
-	if program == "" {
+	if executable == "" {
 		fmt.Fprintf(e.out, "next: `go build` in %s\n", b.dir)
 		return
 	}
-	row("program", "%s", filepath.ToSlash(filepath.Join(b.dir, program)))
+	row("program", "%s", filepath.ToSlash(filepath.Join(b.dir, executable)))
 	data := ""
 	if len(p.Train.Data) == 0 {
 		data = " --data FILES"

@@ -28,6 +28,7 @@ var verbs = []func(e *env) *cobra.Command{
 	newRunCmd,
 	newGenerateCmd,
 	newInspectCmd,
+	newDoctorCmd,
 	newOpsCmd,
 	newExplainCmd,
 }

@@ -56,15 +56,38 @@ func (s *session) table() []telemetry.Setting {
 
 // modelRows describe what was compiled.
 func modelRows(p *plan.Plan) []telemetry.Setting {
-	placement := "resident: weights, gradients and moments stay on the device"
-	if p.Placement == "stream" {
-		placement = fmt.Sprintf("stream: %d weight slots, %d gradient slots", p.Slots, p.GradSlots)
-	}
 	return []telemetry.Setting{
 		{Name: "model", Value: fmt.Sprintf("%s (%s), %s parameters", p.Model, p.Source, telemetry.Group(p.NumParams))},
-		{Name: "batch", Value: fmt.Sprintf("%d rows of %s tokens in %d micro-batches", p.Batch, telemetry.Group(p.Seq), p.Micros)},
-		{Name: "placement", Value: placement},
+		{Name: "step", Value: StepText(p)},
+		{Name: "placement", Value: PlacementText(p)},
 	}
+}
+
+// PlacementText says where the state of training lives.
+func PlacementText(p *plan.Plan) string {
+	if p.Placement != "stream" {
+		return "resident: weights, gradients and moments stay on the device"
+	}
+	return fmt.Sprintf("stream: %s for weights, %s for gradients", slots(p.Slots), slots(p.GradSlots))
+}
+
+func slots(n int64) string {
+	if n == 1 {
+		return "one slot"
+	}
+	return fmt.Sprintf("%d slots", n)
+}
+
+// StepText says what one step works on.
+func StepText(p *plan.Plan) string {
+	s := fmt.Sprintf("%s rows of %s tokens in one micro-batch", telemetry.Group(p.Batch), telemetry.Group(p.Seq))
+	if p.Micros > 1 {
+		s = fmt.Sprintf("%s rows of %s tokens in %d micro-batches", telemetry.Group(p.Batch), telemetry.Group(p.Seq), p.Micros)
+	}
+	if p.Groups > 1 {
+		s += fmt.Sprintf(", %d groups", p.Groups)
+	}
+	return s
 }
 
 func memoryText(p *plan.Plan) string {

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/cpu"
+
+	"github.com/megatrain/mtc/codegen"
+	"github.com/megatrain/mtc/runtime/hostmem"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// finding is what doctor says about one part of the machine.
+type finding struct {
+	What    string `json:"what"`
+	Found   string `json:"found"`
+	OK      bool   `json:"ok"`
+	Missing string `json:"missing,omitempty"` // what cannot be done without it
+	Help    string `json:"help,omitempty"`
+}
+
+func newDoctorCmd(e *env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "what this machine has, and what is missing for what",
+		Args:  argRange(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			all := examine()
+			if asJSON {
+				enc := json.NewEncoder(e.out)
+				for _, f := range all {
+					if err := enc.Encode(f); err != nil {
+						return err
+					}
+				}
+				return verdict(all)
+			}
+			for _, f := range all {
+				fmt.Fprintf(e.out, "%-10s %s\n", f.What, f.Found)
+				if !f.OK {
+					fmt.Fprintf(e.out, "%-10s missing for: %s\n", "", f.Missing)
+				}
+				if f.Help != "" {
+					fmt.Fprintf(e.out, "%-10s help: %s\n", "", f.Help)
+				}
+			}
+			return verdict(all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one object a line")
+	return cmd
+}
+
+// verdict is exit code 3 when something is missing.
+func verdict(all []finding) error {
+	for _, f := range all {
+		if !f.OK {
+			return exitStatus(exitMachine)
+		}
+	}
+	return nil
+}
+
+// examine looks at the machine.
+func examine() []finding {
+	all := []finding{goTool(), runtimeSource(), processors(), vectors(), memory(), folder()}
+	for i := range all {
+		if all[i].OK {
+			all[i].Missing = ""
+		}
+	}
+	return all
+}
+
+func goTool() finding {
+	f := finding{What: "go", Missing: "mtc compile, mtc run of a .mt (programs that are built run without it)"}
+	path, err := exec.LookPath("go")
+	if err != nil {
+		f.Found, f.Help = "not found", "install Go 1.26 or later and put it on PATH"
+		return f
+	}
+	text, err := exec.Command(path, "version").Output()
+	if err != nil {
+		f.Found, f.Help = fmt.Sprintf("%s does not run: %v", path, err), "install Go 1.26 or later"
+		return f
+	}
+	version := goVersion.FindString(string(text))
+	f.Found = fmt.Sprintf("%s at %s", version, path)
+	if f.OK = atLeast(version, 1, 26); !f.OK {
+		f.Help = "install Go 1.26 or later"
+	}
+	return f
+}
+
+var goVersion = regexp.MustCompile(`go[0-9]+(\.[0-9]+)*`)
+
+// atLeast compares "go1.26.3" with major.minor.
+func atLeast(version string, major, minor int) bool {
+	parts := strings.Split(strings.TrimPrefix(version, "go"), ".")
+	if len(parts) < 2 {
+		return false
+	}
+	a, err1 := strconv.Atoi(parts[0])
+	b, err2 := strconv.Atoi(parts[1])
+	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
+}
+
+func runtimeSource() finding {
+	f := finding{What: "source", Missing: "mtc compile"}
+	m, err := codegen.FindModule("")
+	switch {
+	case err != nil:
+		f.Found, f.Help = err.Error(), "name a checkout of mtc with --mtc-source DIR or MTC_SOURCE"
+	case m.Dir != "":
+		f.Found, f.OK = "programs are built from "+m.Dir, true
+	default:
+		f.Found, f.OK = "programs are built from mtc "+m.Version, true
+	}
+	return f
+}
+
+func processors() finding {
+	f := finding{What: "cores", OK: true}
+	usable := runtime.GOMAXPROCS(0)
+	f.Found = fmt.Sprintf("%d usable", usable)
+	if n := runtime.NumCPU(); n != usable {
+		f.Found += fmt.Sprintf(" of %d (limited by control group or GOMAXPROCS)", n)
+	}
+	return f
+}
+
+func vectors() finding {
+	f := finding{What: "vectors", OK: true}
+	x := &cpu.X86
+	switch {
+	case runtime.GOARCH != "amd64":
+		f.Found = runtime.GOARCH + ": portable code"
+	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL:
+		f.Found = "avx512"
+	case x.HasAVX2 && x.HasFMA:
+		f.Found = "avx2"
+	default:
+		f.Found, f.Help = "none: portable code", "this processor has no AVX2: training works, several times slower"
+	}
+	return f
+}
+
+func memory() finding {
+	f := finding{What: "memory", OK: true}
+	free, ok := hostmem.Available()
+	if !ok {
+		f.Found = "the system does not tell"
+		return f
+	}
+	f.Found = fmt.Sprintf("%s usable (%s)", telemetry.Bytes(free.Bytes), free.Limit)
+	if total := hostmem.Total(); total > 0 {
+		f.Found += fmt.Sprintf(" of %s", telemetry.Bytes(total))
+	}
+	f.Found += fmt.Sprintf(": trains about %s parameters at 16 bytes each, activations aside", telemetry.Group(free.Bytes/16/1e6*1e6))
+	return f
+}
+
+func folder() finding {
+	f := finding{What: "folder", Missing: "mtc compile, mtc run without -o or --out"}
+	wd, err := os.Getwd()
+	if err != nil {
+		f.Found = err.Error()
+		return f
+	}
+	tmp, err := os.CreateTemp(wd, ".mtc-doctor-*")
+	if err != nil {
+		f.Found, f.Help = wd+" cannot be written", "work in a folder of your own, or give -o and --out"
+		return f
+	}
+	tmp.Close()
+	f.OK = os.Remove(tmp.Name()) == nil
+	f.Found = wd + " can be written"
+	return f
+}
