@@ -131,7 +131,8 @@ func readText(e *env, name string) ([]byte, error) {
 		return nil, missingFile(name, err)
 	}
 	if info.Size() > parser.MaxBytes {
-		// What is over the limit is refused by its size: one byte more than allowed says as much as all of it.
+		// What is over the limit is refused by its size: one byte more than allowed says as
+		// much as all of it.
 		return readSome(name, parser.MaxBytes+1)
 	}
 	return os.ReadFile(name)

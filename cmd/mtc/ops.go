@@ -131,7 +131,8 @@ func kindText(p *op.Param) string {
 	return p.Kind.String()
 }
 
-// exampleText puts an op's example into a small model: in its block, or in forward where it reads `position`.
+// exampleText puts an op's example into a small model: in its block, or in forward where it
+// reads `position`.
 func exampleText(d *op.Def) string {
 	target, _, _ := strings.Cut(d.Example, " ")
 	use := ""
@@ -145,7 +146,8 @@ func exampleText(d *op.Def) string {
 	return ex.File()["m.mt"]
 }
 
-// exampleNode compiles the example of an op and returns its node, nil when the example does not compile.
+// exampleNode compiles the example of an op and returns its node, nil when the example does not
+// compile.
 func exampleNode(d *op.Def) *ir.Node {
 	var l diag.List
 	res, err := compiler.Check(context.Background(), compiler.Options{Path: "example.mt", Text: []byte(exampleText(d))}, &l)

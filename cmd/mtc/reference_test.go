@@ -130,7 +130,8 @@ func codesTable() string {
 	return b.String()
 }
 
-// TestReferenceExamples: what the reference shows as a whole file compiles and is in the canonical layout.
+// TestReferenceExamples: what the reference shows as a whole file compiles and is in the
+// canonical layout.
 func TestReferenceExamples(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {

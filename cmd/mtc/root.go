@@ -220,7 +220,8 @@ func (e *env) report(list *diag.List) {
 	diag.Render(w, list, diag.Style(e.diagStyle))
 }
 
-// codeOf is the exit code of a list of findings: an internal error outweighs wrong input, and that the machine.
+// codeOf is the exit code of a list of findings: an internal error outweighs wrong input, and
+// that the machine.
 func codeOf(list *diag.List) int {
 	code := exitOK
 	for _, d := range list.Sorted() {

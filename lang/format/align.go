@@ -33,7 +33,8 @@ func (p *printer) alignment(lines []parser.Line, ctx context) []int {
 	return pads
 }
 
-// leftWidth is the width of what stands before the `=` or `{` that is aligned, 0 when the line is not part of a group.
+// leftWidth is the width of what stands before the `=` or `{` that is aligned, 0 when the line
+// is not part of a group.
 func (p *printer) leftWidth(l parser.Line, ctx context) int {
 	if p.commentIn(l[0].Start, l[len(l)-1].End) {
 		return 0

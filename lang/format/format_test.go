@@ -110,7 +110,8 @@ func mangle(rng *rand.Rand, text string) string {
 	return b.String()
 }
 
-// TestLargeTexts: the work grows with the text, not with its square, also for one long line and many comments.
+// TestLargeTexts: the work grows with the text, not with its square, also for one long line and
+// many comments.
 func TestLargeTexts(t *testing.T) {
 	rep := strings.Repeat
 	const n = 48 << 10
@@ -143,7 +144,8 @@ func TestErrorsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzSource: what parses can be formatted, keeps its meaning and its comments, and is formatted already then.
+// FuzzSource: what parses can be formatted, keeps its meaning and its comments, and is
+// formatted already then.
 func FuzzSource(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.mt", "../parser/testdata/*.mt"} {
 		names, err := filepath.Glob(pattern)

@@ -39,7 +39,8 @@ type row struct {
 	blank   bool   // a blank line before
 }
 
-// newPrinter indexes the lines of a file: asking it for a column, as Position does, costs the line's length.
+// newPrinter indexes the lines of a file: asking it for a column, as Position does, costs the
+// line's length.
 func newPrinter(f *source.File, comments []ast.Comment) *printer {
 	p := &printer{file: f, comments: comments, starts: []int{0}}
 	for i, c := range f.Text {

@@ -18,13 +18,14 @@ type atom struct {
 	own     []string
 }
 
-// commentMark stands before a comment inside a broken line, until bytes aligns it. No text has a NUL byte.
+// commentMark stands before a comment inside a broken line, until bytes aligns it. No text has
+// a NUL byte.
 const commentMark = "\x00"
 
 // wrap prints the tokens of a line without bodies: first on a line that is indented and has
-// used columns already. When it grows over Width it is broken at the outermost bracket that
-// has a place for it on the line, as late as possible, and goes on under the first character after the innermost open
-// bracket. With pad > 0 what stands before the `=` is padded to it.
+// used columns already. When it grows over Width it is broken at the outermost bracket that has
+// a place for it on the line, as late as possible, and goes on under the first character after
+// the innermost open bracket. With pad > 0 what stands before the `=` is padded to it.
 func (p *printer) wrap(l parser.Line, indent, used, pad int) string {
 	atoms := p.atoms(l)
 	if pad > 0 {

@@ -16,8 +16,9 @@ type group struct {
 }
 
 // cut splits the tokens into nested lines. A line ends at a line break or `;`, and after `}`
-// unless `else` follows. Words that can only start a declaration or a model item show where a closing brace is missing
-// or one stands too many, so that the rest of the file is read as it was meant.
+// unless `else` follows. Words that can only start a declaration or a model item show where a
+// closing brace is missing or one stands too many, so that the rest of the file is read as it
+// was meant.
 func (p *parser) cut(toks []token) []*line {
 	p.bodies = map[int]*group{}
 	c := &cutter{parser: p, toks: toks, root: &group{}}

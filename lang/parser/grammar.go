@@ -5,10 +5,10 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// The grammar. Each type is a production; the Tokens field gives its span. A body token
-// stands for `{ ... }`, whose lines are parsed on their own: it names the production of these lines. Precedence of
-// operators is not in the grammar but in expr.go: a chain of operators is one flat production, which
-// keeps the parse shallow.
+// The grammar. Each type is a production; the Tokens field gives its span. A body token stands
+// for `{ ... }`, whose lines are parsed on their own: it names the production of these lines.
+// Precedence of operators is not in the grammar but in expr.go: a chain of operators is one
+// flat production, which keeps the parse shallow.
 
 type gDecl struct {
 	Use   *gUse   `parser:"@@"`
