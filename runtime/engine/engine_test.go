@@ -132,18 +132,18 @@ func TestStepAllocatesNothing(t *testing.T) {
 // device reports a race, unless the wait only orders launches, which it cannot see, or
 // repeats what others imply.
 func TestNullDeviceSeesOrder(t *testing.T) {
-	run := func(skip int) (error, int) {
+	run := func(skip int) (waits int, err error) {
 		p := newToy(skip)
 		e := toyEngine(t, p, null.NewChecked())
-		return e.Train(toyTraining(6)), p.waits
+		return p.waits, e.Train(toyTraining(6))
 	}
-	err, waits := run(0)
+	waits, err := run(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
 	for skip := 1; skip <= waits; skip++ {
-		err, _ := run(skip)
+		_, err := run(skip)
 		var te *TaskError
 		if err == nil {
 			continue

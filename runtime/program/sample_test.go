@@ -52,7 +52,8 @@ func TestSampleSeed(t *testing.T) {
 		}
 		return
 	}
-	if draw(1) != draw(1) || draw(1) == draw(2) {
+	one, again, two := draw(1), draw(1), draw(2)
+	if one != again || one == two {
 		t.Error("seeds do not decide")
 	}
 }

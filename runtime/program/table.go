@@ -117,6 +117,11 @@ func (s *session) report() {
 	}
 	file(FileName(), "trains on and generates, also without mtc")
 	file(filepath.Base(s.plan.Source), "the model")
-	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", filepath.Join(s.out, FileName()))
-	fmt.Fprintf(s.outw, "  %s --resume --out %s --steps %d\n", filepath.Join(s.out, FileName()), s.out, max(2*s.train.Steps, st.Step+1))
+	program := filepath.Join(s.out, FileName())
+	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", program)
+	more := "" // an interrupted run goes on to where it was to end
+	if st.Step >= s.train.Steps {
+		more = fmt.Sprintf(" --steps %d", 2*s.train.Steps)
+	}
+	fmt.Fprintf(s.outw, "  %s --resume --out %s%s\n", program, s.out, more)
 }
