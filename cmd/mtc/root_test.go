@@ -70,11 +70,10 @@ func TestExitCodes(t *testing.T) {
 
 func TestPanicIsInternalError(t *testing.T) {
 	code, text := with(t, func() error {
-		var m map[string]int
-		m["x"] = 1
-		return nil
+		var list *diag.List
+		return list.Err()
 	})
-	if code != exitInternal || !strings.Contains(text, "internal error: assignment to entry in nil map") ||
+	if code != exitInternal || !strings.Contains(text, "internal error: runtime error: invalid memory address") ||
 		!strings.Contains(text, "TestPanicIsInternalError") {
 		t.Errorf("exit %d\n%s", code, text)
 	}
