@@ -67,16 +67,26 @@ func finishMemory(s *state) {
 	s.res.Program = s.lowering.Program
 }
 
+// maxVisits bounds how often a step visits units: a visit is a handful of tasks.
+const maxVisits = 400_000
+
 // buildPlan makes the schedule and its memory.
 func buildPlan(s *state) {
 	o := s.opts
+	m := s.res.Model
+	if micros, units := m.Batch/s.res.Program.Rows, int64(len(m.Units)); micros > maxVisits/units {
+		s.diags.Errorf("MT0405", m.Train.Span, "a step of %d micro-batches through %d units is too long a schedule", micros, units).
+			Note("a micro-batch has %d of the %d rows of a step", s.res.Program.Rows, m.Batch).
+			Hint("take a larger micro-batch, `--micro-batch ROWS`, or a smaller batch, whose rows have more divisors")
+		return
+	}
 	p, err := schedule.Build(s.res.Program, schedule.Options{
 		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, Groups: o.Groups,
 		Target: o.Target, Compiler: o.Version, Hash: hash(s),
 	})
 	if err != nil {
-		at := s.res.Model.Span
-		if t := s.res.Model.Train; t != nil && t.Span.Valid() {
+		at := m.Span
+		if t := m.Train; t != nil && t.Span.Valid() {
 			at = t.Span
 		}
 		s.diags.Errorf("MT0405", at, "%s", err)

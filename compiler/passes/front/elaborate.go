@@ -98,6 +98,7 @@ func Elaborate(s *State) {
 	s.Model.Values = append(s.Model.Values, e.tokens.m, e.pos.m)
 	fw := m.Forwards[0]
 	f := &frame{e: e, consts: newScope(s.consts), vars: map[string]*val{"tokens": e.tokens, "position": e.pos}}
+	f.consts.vars = f.vars
 	f.body(fw.Body)
 	if e.s.spent {
 		return

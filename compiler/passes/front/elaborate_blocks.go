@@ -25,6 +25,7 @@ func (f *frame) callBlock(b *ast.Block, c *ast.Call, stmt bool) *val {
 	}
 	in := &frame{e: e, block: b, consts: newScope(s.consts), vars: map[string]*val{}, given: map[string]*val{}, depth: f.depth + 1, chain: c.Span}
 	args, ok := f.blockArgs(b, c, in)
+	in.consts.vars = in.vars
 	if !ok {
 		f.poison(b, args)
 		return bad()

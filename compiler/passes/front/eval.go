@@ -16,6 +16,7 @@ const maxCallDepth = 4
 type scope struct {
 	outer *scope
 	vals  map[string]constant
+	vars  map[string]*val // variables of the body: no constants, but known by name
 }
 
 // constant is a named value; bad means that its error was reported where it was made.
@@ -24,7 +25,7 @@ type constant struct {
 	bad bool
 }
 
-func newScope(outer *scope) *scope { return &scope{outer, map[string]constant{}} }
+func newScope(outer *scope) *scope { return &scope{outer: outer, vals: map[string]constant{}} }
 
 func (sc *scope) lookup(name string) (constant, bool) {
 	for ; sc != nil; sc = sc.outer {
@@ -33,6 +34,16 @@ func (sc *scope) lookup(name string) (constant, bool) {
 		}
 	}
 	return constant{}, false
+}
+
+// variable finds a variable of the body.
+func (sc *scope) variable(name string) *val {
+	for ; sc != nil; sc = sc.outer {
+		if v := sc.vars[name]; v != nil {
+			return v
+		}
+	}
+	return nil
 }
 
 // set binds a name. An int that has no name yet gets this one, for dims in messages.
@@ -110,6 +121,13 @@ func (s *State) evalCond(e ast.Expr, sc *scope) (value, ok bool) {
 func (s *State) evalIdent(e *ast.Ident, sc *scope, p *op.Param) (op.Value, bool) {
 	if c, ok := sc.lookup(e.Name); ok {
 		return c.v, !c.bad
+	}
+	if v := sc.variable(e.Name); v != nil {
+		if !v.bad {
+			s.errorf(codeNotConst, e.Span, "a constant is wanted here, and `%s` is a tensor", e.Name).
+				Hint("sizes, conditions and options are constants: parameters and numbers")
+		}
+		return op.Value{}, false
 	}
 	if e.Name == "T" {
 		s.noSeq(e.Span)

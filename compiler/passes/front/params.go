@@ -22,6 +22,9 @@ func Params(s *State) {
 		for _, n := range b.unit.Graph.Nodes {
 			info := s.nodes[n]
 			if info.bad {
+				if !s.Diags.HasErrors() {
+					panic("an op has no shape, and nothing says why")
+				}
 				continue
 			}
 			p.node(b, n, info, slots)

@@ -11,6 +11,9 @@ import (
 // these and in blocks only, every value read, tables that fit.
 func Units(s *State) {
 	if len(s.units) == 0 || s.logit == nil || s.logit.bad {
+		if !s.Diags.HasErrors() {
+			panic("forward has no value, and nothing says why")
+		}
 		return
 	}
 	u := &unitPass{s: s, said: map[source.Span]bool{}}
