@@ -109,6 +109,13 @@ type Event interface {
 	Sync() error
 }
 
+// Warmer is a device that prepares kernels before they are first launched. Warm calls run with
+// a queue that executes nothing and takes note of the launches, then makes them ready, all at
+// once; they are those of the compute lane.
+type Warmer interface {
+	Warm(run func(q Queue)) error
+}
+
 // Device is a machine that runs a plan.
 type Device interface {
 	Name() string

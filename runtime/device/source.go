@@ -1,5 +1,7 @@
 package device
 
+import "sync/atomic"
+
 // Source is a kernel's CUDA C++ and how to launch it. The text defines
 //
 //	extern "C" __global__ void Func(Args a)
@@ -16,6 +18,41 @@ type Source struct {
 	Spec func(a *Args) [4]int64
 	Work func(a *Args) int64 // nil: no scratch
 	Next *Source             // runs after it with the same Args and the same scratch: the second phase of a reduction
+
+	// Pick, when not nil, stands for this whole source: it returns the one that runs. It is a
+	// pure function and allocates nothing.
+	Pick func(t Target, a *Args) *Source
+
+	id atomic.Int32
+}
+
+// Target is what a source may be picked by: the GPU's compute capability, the shared memory
+// that a block may have, and the precision of the program.
+type Target struct {
+	Major, Minor int
+	Shared       int32 // bytes
+	F32          bool
+}
+
+// For returns the source that runs on t with these arguments.
+func (s *Source) For(t Target, a *Args) *Source {
+	for s != nil && s.Pick != nil {
+		s = s.Pick(t, a)
+	}
+	return s
+}
+
+var sources atomic.Int32
+
+// ID numbers the sources of a process, from 1, in the order in which they are first used: an
+// index for what a device keeps about each. A Source is used by its address.
+func (s *Source) ID() int32 {
+	id := s.id.Load()
+	if id == 0 {
+		s.id.CompareAndSwap(0, sources.Add(1))
+		id = s.id.Load()
+	}
+	return id
 }
 
 // Grid is the shape of a launch: blocks, threads of a block (one-dimensional), and dynamic

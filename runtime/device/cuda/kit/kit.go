@@ -13,10 +13,14 @@ import (
 // HeaderName is what a kernel includes.
 const HeaderName = "mtc.cuh"
 
-// Header is the text of mtc.cuh.
-//
 //go:embed mtc.cuh
-var Header string
+var header string
+
+//go:embed loops.cuh
+var loops string
+
+// Header is the text of mtc.cuh, and behind it loops.cuh: what a kernel gets with one include.
+var Header = header + "#line 1 \"loops.cuh\"\n" + loops
 
 // Options are the compiler options of a kernel: arch is the virtual or real architecture
 // ("sm_90a"), f32 the precision of the program, spec the constants S0 to S3.

@@ -1,0 +1,99 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/device/cuda/libs"
+	"github.com/megatrain/mtc/runtime/fault"
+)
+
+// Codes of this package; `mtc explain CODE` has a page for each.
+const (
+	codeCannotUse    = "MT0501"
+	codeNoDriver     = "MT0502"
+	codeNoGPU        = "MT0503"
+	codeOldDriver    = "MT0504"
+	codeNoLibrary    = "MT0505"
+	codeDeviceMemory = "MT0506"
+	codeHostMemory   = "MT0507"
+	codeOldGPU       = "MT0508"
+	codeKernel       = "MT0509"
+	codeLost         = "MT0510"
+)
+
+func newFault(code, format string, args ...any) *fault.Error {
+	return fault.New(code, "", format, args...).OnMachine()
+}
+
+func cannotUse(name string, err error) error {
+	return newFault(codeCannotUse, "%s cannot be used", name).Wrap(err).
+		Help("`nvidia-smi` shows whether another process holds it or its driver is out of order")
+}
+
+// missing names a library that is not there and the packages that bring it.
+func missing(l libs.Lib, err error) error {
+	return newFault(codeNoLibrary, "%s (%s) is not found", l.Name, l.Sonames[0]).Wrap(err).
+		Help("%s; `mtc doctor` lists where it was looked for", l.Missing())
+}
+
+// failed keeps a stream's failure, the first one only. kernel is "" when no launch or copy of
+// this call is to blame.
+func (d *Device) failed(s *stream, kernel string, err error) {
+	f := &device.Failure{Kernel: kernel, Lane: s.lane, Tag: int(s.tag), Err: err}
+	if code := codeOf(err); sticky(code) {
+		// The driver reports a failure in the GPU at some later call. What was running is
+		// among the last launches.
+		f.Kernel, f.Tag = "a kernel", -1
+		text := "the GPU failed"
+		if last := s.last(); len(last) > 0 {
+			text = "the GPU failed in or before: " + strings.Join(last, ", ")
+		}
+		if kernel != "" && d.syncAll {
+			f.Kernel, f.Tag, text = kernel, int(s.tag), "the GPU failed"
+		}
+		e := newFault(codeLost, "%s", text).Wrap(err)
+		if d.syncAll {
+			e.Help("`nvidia-smi` and the system's log (dmesg, Xid) say more about the GPU")
+		} else {
+			e.Help("run again with MTC_CUDA_SYNC=1 to name the kernel; `nvidia-smi` and the system's log (dmesg, Xid) say more about the GPU")
+		}
+		f.Err = e
+	} else if f.Kernel == "" {
+		f.Kernel = "synchronisation"
+	}
+	d.failure.CompareAndSwap(nil, f)
+}
+
+// sticky tells the results after which a context is of no more use.
+func sticky(code int) bool {
+	switch code {
+	case 214, 220, 226, // ECC, NVLink, contained
+		46, 100, 101, 709, 999,
+		700, 702, 710, 714, 715, 716, 717, 718, 719, 720, 721:
+		return true
+	}
+	return false
+}
+
+// rangeError is an access outside of memory.
+type rangeError struct {
+	p    device.Ptr
+	n    int64
+	size int64 // of the arena, -1: no such arena
+	kind device.Memory
+}
+
+func (e *rangeError) Error() string {
+	switch {
+	case e.p.Nil():
+		return fmt.Sprintf("%d bytes at a nil pointer", e.n)
+	case e.size < 0:
+		return fmt.Sprintf("no arena %d", e.p.Arena)
+	}
+	return fmt.Sprintf("%d bytes at offset %d are outside arena %d (%s), which has %d",
+		e.n, e.p.Off, e.p.Arena, e.kind, e.size)
+}

@@ -1,0 +1,283 @@
+// loops.cuh: the loops that the ops' kernels share. It stands behind mtc.cuh, in the same
+// header. Each comes in two forms: one that moves 8 elements at once, and one that moves them
+// one by one, for sizes and addresses that do not allow the other. A row has the same bits in
+// either form wherever an element depends on its own inputs alone.
+
+// ---- functions of a scalar -----------------------------------------------------------------
+// In bf16 the hardware's exponential is far more exact than the result; in f32 it is not.
+
+__device__ __forceinline__ float exp_of(float x) {
+#ifdef MTC_F32
+    return expf(x);
+#else
+    return __expf(x);
+#endif
+}
+
+// logistic is 1 / (1 + exp(-x)).
+__device__ __forceinline__ float logistic(float x) {
+#ifdef MTC_F32
+    return 1.0f / (1.0f + expf(-x));
+#else
+    return __fdividef(1.0f, 1.0f + __expf(-x));
+#endif
+}
+
+// ---- elements ------------------------------------------------------------------------------
+
+#define MAP_THREADS 256
+#define MAP_TILE (MAP_THREADS * 8)
+
+// aligned reports whether addresses, put together with |, are multiples of 16 bytes.
+__device__ __forceinline__ u64 bits_of(const void* p) { return (u64)p; }
+__device__ __forceinline__ bool aligned(u64 all) { return (all & 15) == 0; }
+
+// Unit is 8 elements as they lie in memory.
+template <class T> using Unit = Words<8 * (int)sizeof(T)>;
+
+// map runs f(x, y) for each of n elements: x[k] is the element of in[k], 0 when in[k] is null,
+// and y[m] becomes that of out[m]. A block does U tiles; all loads of a thread come before its
+// stores, so an output may be an input. The grid has ceil(n / (U * MAP_TILE)) blocks.
+template <int U, class T, int K, int M, class F>
+__device__ __forceinline__ void map(i64 n, const T* const (&in)[K], T* const (&out)[M], F f) {
+    const i64 base = (i64)blockIdx.x * (U * MAP_TILE);
+    u64 all = 0;
+#pragma unroll
+    for (int k = 0; k < K; k++) all |= bits_of(in[k]);
+#pragma unroll
+    for (int m = 0; m < M; m++) all |= bits_of(out[m]);
+    if (aligned(all) && base + U * MAP_TILE <= n) {
+        const i64 at = base + (i64)threadIdx.x * 8;
+        Unit<T> w[U][K];
+#pragma unroll
+        for (int u = 0; u < U; u++)
+#pragma unroll
+            for (int k = 0; k < K; k++)
+                if (in[k]) w[u][k].ld(in[k] + at + u * MAP_TILE);
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            float v[K][8], r[M][8];
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                if (in[k]) {
+                    unpack<8>(w[u][k], v[k], T());
+                } else {
+#pragma unroll
+                    for (int e = 0; e < 8; e++) v[k][e] = 0.0f;
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                float x[K], y[M];
+#pragma unroll
+                for (int k = 0; k < K; k++) x[k] = v[k][e];
+                f(x, y);
+#pragma unroll
+                for (int m = 0; m < M; m++) r[m][e] = y[m];
+            }
+#pragma unroll
+            for (int m = 0; m < M; m++) store<8>(out[m] + at + u * MAP_TILE, r[m]);
+        }
+        return;
+    }
+    for (i64 i = base + threadIdx.x; i < imin(n, base + U * MAP_TILE); i += MAP_THREADS) {
+        float x[K], y[M];
+#pragma unroll
+        for (int k = 0; k < K; k++) x[k] = in[k] ? to_f(in[k][i]) : 0.0f;
+        f(x, y);
+#pragma unroll
+        for (int m = 0; m < M; m++) out[m][i] = from_f<T>(y[m]);
+    }
+}
+
+// map_act is y = f(x) of activations: p[0] = x, p[1] = y, i[0] * i[1] elements.
+template <class F> __device__ __forceinline__ void map_act(const Args& a, F f) {
+    const act_t* const in[1] = {(const act_t*)a.p[0]};
+    act_t* const out[1] = {(act_t*)a.p[1]};
+    map<2>(a.i[0] * a.i[1], in, out, [=](const float (&x)[1], float (&y)[1]) { y[0] = f(x[0]); });
+}
+
+// map_act2 is y = f(a, b): p = {a, b, y}.
+template <class F> __device__ __forceinline__ void map_act2(const Args& a, F f) {
+    const act_t* const in[2] = {(const act_t*)a.p[0], (const act_t*)a.p[1]};
+    act_t* const out[1] = {(act_t*)a.p[2]};
+    map<2>(a.i[0] * a.i[1], in, out, [=](const float (&x)[2], float (&y)[1]) { y[0] = f(x[0], x[1]); });
+}
+
+// map_grad is dx = add + f(dy, x): p = {x, dy, add, dx}; x and add may be null.
+template <class F> __device__ __forceinline__ void map_grad(const Args& a, F f) {
+    const act_t* const in[3] = {(const act_t*)a.p[0], (const act_t*)a.p[1], (const act_t*)a.p[2]};
+    act_t* const out[1] = {(act_t*)a.p[3]};
+    const bool add = a.p[2] != nullptr;
+    map<2>(a.i[0] * a.i[1], in, out, [=](const float (&x)[3], float (&y)[1]) {
+        const float g = f(x[1], x[0]);
+        y[0] = add ? x[2] + g : g;
+    });
+}
+
+// ---- rows ----------------------------------------------------------------------------------
+// A team of LANES threads holds a row (or a group of a row): a power of two up to 32, several
+// teams to a block of TEAM_THREADS, or one team of a multiple of 32, which is the block. A lane
+// holds UNITS units of 8 elements; UNITS = 0 (only the slow form) fits any length.
+
+#define TEAM_THREADS 256
+
+template <int LANES> struct Team {
+    i64 row;   // the row of this thread's team
+    int lane;
+    bool live; // the team has a row; if not it goes through the last one, and stores nothing
+
+    __device__ __forceinline__ Team(i64 rows) {
+        if constexpr (LANES <= 32) {
+            row = (i64)blockIdx.x * (TEAM_THREADS / LANES) + threadIdx.x / LANES;
+            lane = threadIdx.x % LANES;
+        } else {
+            row = blockIdx.x;
+            lane = threadIdx.x;
+        }
+        live = row < rows;
+        if (!live) row = rows - 1;
+    }
+
+    __device__ __forceinline__ float sum(float v) const {
+        if constexpr (LANES <= 32) {
+#pragma unroll
+            for (int k = LANES / 2; k > 0; k >>= 1) v += __shfl_xor_sync(FULL, v, k);
+            return v;
+        } else {
+            return block_sum<LANES>(v);
+        }
+    }
+
+    __device__ __forceinline__ float2 sum2(float v, float w) const {
+        if constexpr (LANES <= 32) {
+#pragma unroll
+            for (int k = LANES / 2; k > 0; k >>= 1) {
+                v += __shfl_xor_sync(FULL, v, k);
+                w += __shfl_xor_sync(FULL, w, k);
+            }
+            return make_float2(v, w);
+        } else {
+            return block_sum2<LANES>(v, w);
+        }
+    }
+};
+
+// Kept is a lane's part of a row of n elements: read once into registers (FAST), or read
+// again from memory each time. E is how many elements get gives at once.
+template <class T, int LANES, int UNITS, bool FAST> struct Kept;
+template <class T, int LANES, int UNITS> struct Kept<T, LANES, UNITS, true> {
+    Unit<T> w[UNITS];
+    __device__ __forceinline__ Kept(const T* row, int n, int lane) {
+        if (row) {
+#pragma unroll
+            for (int k = 0; k < UNITS; k++) {
+                const int i = (k * LANES + lane) * 8;
+                if (i < n) w[k].ld(row + i);
+            }
+        }
+    }
+    __device__ __forceinline__ void get(int k, int, float (&v)[8]) const { unpack<8>(w[k], v, T()); }
+};
+template <class T, int LANES, int UNITS> struct Kept<T, LANES, UNITS, false> {
+    const T* row;
+    __device__ __forceinline__ Kept(const T* r, int, int) : row(r) {}
+    __device__ __forceinline__ void get(int, int i, float (&v)[1]) const { v[0] = to_f(row[i]); }
+};
+
+// each_unit runs f(k, i) for the units of a lane: unit k starts at element i of the row.
+template <int LANES, int UNITS, bool FAST, class F>
+__device__ __forceinline__ void each_unit(int n, int lane, F f) {
+    if constexpr (FAST) {
+#pragma unroll
+        for (int k = 0; k < UNITS; k++) {
+            const int i = (k * LANES + lane) * 8;
+            if (i < n) f(k, i);
+        }
+    } else {
+        for (int i = lane; i < n; i += LANES) f(0, i);
+    }
+}
+
+// ---- column sums ---------------------------------------------------------------------------
+// The sum over rows of what each row adds to a column, in two launches: chunks of rows give
+// partial sums, which the second adds in order. The number of chunks follows from the sizes
+// alone. Package grid mirrors these numbers.
+
+#define COLUMN_TILE 256
+
+__device__ __forceinline__ i64 column_chunks(i64 rows, i64 d) {
+    const i64 tiles = ceil_div(d, COLUMN_TILE);
+    return imax(1, imin(ceil_div(1024, tiles), ceil_div(rows, 32)));
+}
+
+// column_terms is the first launch: blocks (tiles of 256 columns, chunks) of 256 threads. f(r,
+// c, v) sets v to what row r adds to the columns from c on, v being 8 or 1 floats. fast says
+// that it may be 8. work gets [chunks, d].
+template <class F>
+__device__ __forceinline__ void column_terms(i64 rows, i64 d, bool fast, float* work, F f) {
+    __shared__ float sums[8][COLUMN_TILE];
+    const i64 chunk = ceil_div(rows, gridDim.y);
+    const i64 first = (i64)blockIdx.y * chunk, end = imin(rows, first + chunk);
+    const i64 base = (i64)blockIdx.x * COLUMN_TILE;
+    const int unit = threadIdx.x % 32, part = threadIdx.x / 32;
+    float acc[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    if (fast) {
+        const i64 c = base + unit * 8;
+        if (c < d) {
+#pragma unroll 4
+            for (i64 r = first + part; r < end; r += 8) {
+                float v[8];
+                f(r, c, v);
+#pragma unroll
+                for (int e = 0; e < 8; e++) acc[e] += v[e];
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < 8; e++) sums[part][unit * 8 + e] = acc[e];
+    } else {
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const i64 c = base + e * 32 + unit;
+            if (c < d) {
+                for (i64 r = first + part; r < end; r += 8) {
+                    float v[1];
+                    f(r, c, v);
+                    acc[e] += v[0];
+                }
+            }
+            sums[part][e * 32 + unit] = acc[e];
+        }
+    }
+    __syncthreads();
+    const i64 c = base + threadIdx.x;
+    if (c < d) {
+        float s = sums[0][threadIdx.x];
+#pragma unroll
+        for (int k = 1; k < 8; k++) s += sums[k][threadIdx.x];
+        work[(i64)blockIdx.y * d + c] = s;
+    }
+}
+
+// column_finish is the second launch: blocks of 32 columns, 1024 threads. out[j] = add[j] + the
+// sum over chunks and over the d / per groups of a row; add may be null, or out.
+__device__ __forceinline__ void column_finish(i64 rows, i64 d, i64 per, const float* work, const float* add, float* out) {
+    __shared__ float sums[32][33];
+    const int x = threadIdx.x % 32, part = threadIdx.x / 32;
+    const i64 j = (i64)blockIdx.x * 32 + x;
+    // Terms of column j stand per apart, since d is a multiple of per.
+    const i64 terms = column_chunks(rows, d) * (d / per);
+    float s = 0;
+    if (j < per) {
+#pragma unroll 4
+        for (i64 k = part; k < terms; k += 32) s += work[k * per + j];
+    }
+    sums[part][x] = s;
+    __syncthreads();
+    if (part == 0 && j < per) {
+        s = sums[0][x];
+#pragma unroll
+        for (int k = 1; k < 32; k++) s += sums[k][x];
+        out[j] = plus(add, j, s);
+    }
+}

@@ -1,0 +1,70 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+
+	"gorgonia.org/cu"
+)
+
+// Info is what a GPU is.
+type Info struct {
+	Name         string
+	Major, Minor int   // compute capability
+	Memory       int64 // bytes
+	Driver       int   // the CUDA version of the driver: 13000
+}
+
+// minDriver is the oldest driver that is known to do: CUDA 12.4, R550.
+const minDriver = 12040
+
+// Probe looks at the driver and a GPU and touches neither. The error is a *fault.Error.
+func Probe(ordinal int) (Info, error) {
+	code, why := driverStatus()
+	switch code {
+	case 0:
+	case -1:
+		return Info{}, newFault(codeNoDriver, "there is no NVIDIA driver: libcuda.so.1 cannot be opened (%s)", why).
+			Help("install the driver (version 550 or newer); in a container, run it with the GPUs passed through (--gpus all)")
+	case codeNoDevice:
+		return Info{}, newFault(codeNoGPU, "there is a driver but no GPU that it can use").Wrap(driverError(code)).
+			Help("`nvidia-smi -L` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them")
+	case 803, 804, 36, 35: // driver mismatch, too old, stub, insufficient
+		return Info{}, newFault(codeOldDriver, "the driver does not fit").Wrap(driverError(code)).
+			Help("install one driver of version 550 or newer, and restart the machine after a change of driver")
+	default:
+		return Info{}, newFault(codeCannotUse, "the NVIDIA driver does not start").Wrap(driverError(code)).
+			Help("`nvidia-smi` shows whether the driver works")
+	}
+	i := Info{Driver: cu.Version()}
+	if i.Driver < minDriver {
+		return i, newFault(codeOldDriver, "the driver is of CUDA %s, and 12.4 or newer is needed", versionText(i.Driver)).
+			Help("install driver 550 or newer")
+	}
+	n, err := cu.NumDevices()
+	if err != nil {
+		return i, cannotUse("the GPU", err)
+	}
+	if ordinal >= n {
+		return i, newFault(codeNoGPU, "there is no GPU %d: the driver sees %d", ordinal, n).
+			Help("`nvidia-smi -L` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them")
+	}
+	dev := cu.Device(ordinal)
+	if i.Name, err = dev.Name(); err != nil {
+		return i, cannotUse("the GPU", err)
+	}
+	if i.Memory, err = dev.TotalMem(); err != nil {
+		return i, cannotUse(i.Name, err)
+	}
+	if i.Major, i.Minor, err = dev.ComputeCapability(); err != nil {
+		return i, cannotUse(i.Name, err)
+	}
+	if i.Major < 8 {
+		return i, newFault(codeOldGPU, "%s has compute capability %d.%d, and bf16 needs 8.0 (Ampere) or newer", i.Name, i.Major, i.Minor).
+			Help("`mtc compile --target cpu` makes a program for this machine's processors")
+	}
+	return i, nil
+}
+
+func versionText(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

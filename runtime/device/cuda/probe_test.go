@@ -1,0 +1,90 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/fault"
+)
+
+func args() []string { return os.Args }
+
+// TestProbe is run by TestErrors in other surroundings; by itself it wants a GPU.
+func TestProbe(t *testing.T) {
+	want := os.Getenv("MTC_WANT")
+	_, err := New(Options{})
+	var f *fault.Error
+	switch {
+	case want == "" && err != nil:
+		t.Fatal(err)
+	case want == "":
+	case !errors.As(err, &f) || f.Code != want || f.ExitCode() != 3 || f.Hint == "":
+		t.Errorf("got %v, want %s with a hint", err, want)
+	}
+}
+
+// TestErrors: what is missing is told apart.
+func TestErrors(t *testing.T) {
+	if !fake() {
+		t.Skip("the stand-in only")
+	}
+	again(t, "TestProbe", "MTC_FAKE_CUDA=none", "MTC_WANT="+codeNoGPU)
+	again(t, "TestProbe", "MTC_FAKE_CUDA=old", "MTC_WANT="+codeOldDriver)
+	if out := again(t, "TestProbe", "LD_LIBRARY_PATH=", "MTC_NO_FAKE=1", "MTC_WANT="+codeNoDriver); !strings.Contains(out, "PASS") {
+		t.Error(out)
+	}
+}
+
+// TestMemoryIsShort says how much there is.
+func TestMemoryIsShort(t *testing.T) {
+	d := open(t, Options{})
+	_, total := d.Free()
+	_, err := d.Alloc(device.DeviceMemory, 2*total)
+	var m *device.MemoryError
+	if !errors.As(err, &m) || m.Want != 2*total || m.Have <= 0 || m.Have > total || m.Memory != device.DeviceMemory {
+		t.Errorf("got %v", err)
+	}
+	if _, err := d.Alloc(device.DeviceMemory, 1<<20); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestCache: machine code is kept on disk, and a damaged file is made again.
+func TestCache(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", dir)
+	run := func() {
+		d := open(t, Options{F32: true})
+		x := alloc(t, d, device.DeviceMemory, 256)
+		if err := d.Warm(func(q device.Queue) { q.Launch(add, addArgs(x, x, 64, 1)) }); err != nil {
+			t.Fatal(err)
+		}
+		d.Queue(device.Compute).Launch(add, addArgs(x, x, 64, 1))
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	files, _ := filepath.Glob(filepath.Join(dir, "mtc/cuda/*"))
+	if len(files) != 1 || filepath.Ext(files[0]) != ".cubin" {
+		t.Fatalf("the cache holds %v", files)
+	}
+	before, _ := os.Stat(files[0])
+	run()
+	if after, err := os.Stat(files[0]); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the second run did not use the cache: %v", err)
+	}
+	if err := os.WriteFile(files[0], []byte("damaged"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run()
+	if after, err := os.Stat(files[0]); err != nil || after.Size() != before.Size() {
+		t.Errorf("the damaged file was not made again: %v", err)
+	}
+}

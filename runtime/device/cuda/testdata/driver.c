@@ -1,0 +1,210 @@
+/* A stand-in for libcuda.so.1 with which the tests of the device run on a machine without a
+ * GPU. Streams are threads that run their commands in order, events and waits on memory do
+ * what the driver's do, device memory is the heap. Kernels are those of the tests, by name.
+ * It shows wrong order, lost waits and deadlocks; it knows nothing of GPUs.
+ *
+ * MTC_FAKE_CUDA: "none" has no device, "old" an old driver, "small" 64 MiB of memory, "nolock"
+ * cannot register memory, "nowait" has no waits on memory.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef uint64_t ptr_t;
+
+static int mode(const char *name) {
+	const char *m = getenv("MTC_FAKE_CUDA");
+	return m && !strcmp(m, name);
+}
+
+typedef struct { void *p[20]; long long i[16]; float f[8]; void *work; } args_t;
+
+enum { COPY, LAUNCH, RECORD, WAIT_EVENT, WAIT_VALUE };
+typedef struct event { uint64_t issued, done; } event_t;
+typedef struct { char name[64]; } function_t;
+typedef struct command {
+	int kind;
+	void *dst, *src;
+	size_t n;
+	event_t *event;
+	uint64_t number;
+	function_t *f;
+	args_t args;
+	struct command *next;
+} command_t;
+typedef struct stream { pthread_t thread; command_t *head, **tail; int busy, end; } stream_t;
+
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int dead; /* the sticky result */
+static size_t used;
+
+static size_t total(void) { return mode("small") ? 64 << 20 : (size_t)4 << 30; }
+
+static void run(function_t *f, args_t *a) {
+	float *x = a->p[0], *y = a->p[1];
+	if (!strcmp(f->name, "mtc_pause")) {
+		usleep(a->i[0] / 1000);
+	} else if (!strcmp(f->name, "test_add")) { /* y = x + f0 */
+		for (long long k = 0; k < a->i[0]; k++) y[k] = x[k] + a->f[0];
+	} else if (!strcmp(f->name, "test_partial")) {
+		float s = 0;
+		for (long long k = 0; k < a->i[0]; k++) s += x[k];
+		*(float *)a->work = s;
+	} else if (!strcmp(f->name, "test_total")) {
+		y[0] = *(float *)a->work;
+	} else if (!strcmp(f->name, "test_fault")) {
+		dead = 700;
+	}
+}
+
+static void *loop(void *arg) {
+	stream_t *s = arg;
+	pthread_mutex_lock(&mu);
+	for (;;) {
+		while (!s->head && !s->end) pthread_cond_wait(&changed, &mu);
+		if (!s->head) break;
+		command_t *c = s->head;
+		s->head = c->next;
+		if (!s->head) s->tail = &s->head;
+		s->busy = 1;
+		switch (c->kind) {
+		case COPY:
+		case LAUNCH:
+			if (dead) break;
+			pthread_mutex_unlock(&mu);
+			if (c->kind == COPY) memcpy(c->dst, c->src, c->n);
+			else run(c->f, &c->args);
+			pthread_mutex_lock(&mu);
+			break;
+		case RECORD:
+			if (c->event->done < c->number) c->event->done = c->number;
+			break;
+		case WAIT_EVENT:
+			while (c->event->done < c->number && !dead) pthread_cond_wait(&changed, &mu);
+			break;
+		case WAIT_VALUE:
+			while ((int32_t)(*(volatile uint32_t *)c->dst - (uint32_t)c->number) < 0 && !dead) {
+				pthread_mutex_unlock(&mu);
+				usleep(20);
+				pthread_mutex_lock(&mu);
+			}
+		}
+		free(c);
+		s->busy = 0;
+		pthread_cond_broadcast(&changed);
+	}
+	pthread_mutex_unlock(&mu);
+	return 0;
+}
+
+static int push(stream_t *s, command_t c) {
+	command_t *p = malloc(sizeof *p);
+	*p = c;
+	p->next = 0;
+	pthread_mutex_lock(&mu);
+	int rc = dead;
+	if (c.kind == RECORD) p->number = ++c.event->issued;
+	if (c.kind == WAIT_EVENT) p->number = c.event->issued;
+	*s->tail = p;
+	s->tail = &p->next;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&mu);
+	return rc;
+}
+
+/* NVRTC asks for it, and does without. */
+int cuGetExportTable(const void **t, const void *id) { *t = 0; return 500; }
+int cuInit(unsigned f) { return mode("none") ? 100 : 0; }
+int cuDriverGetVersion(int *v) { *v = mode("old") ? 11080 : 13000; return 0; }
+int cuDeviceGetCount(int *n) { *n = 1; return 0; }
+int cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "fake GPU"); return 0; }
+int cuDeviceTotalMem_v2(size_t *n, int d) { *n = total(); return 0; }
+int cuDeviceGetAttribute(int *v, int a, int d) {
+	*v = a == 75 ? 9 : a == 76 ? 0 : a == 97 ? 232448 : a == 92 ? !mode("nowait") : 0;
+	return 0;
+}
+int cuDevicePrimaryCtxSetFlags_v2(int d, unsigned f) { return 0; }
+int cuDevicePrimaryCtxRetain(void **c, int d) { *c = &used; return 0; }
+int cuCtxSetCurrent(void *c) { return 0; }
+int cuCtxSynchronize(void) { return 0; }
+int cuMemGetInfo_v2(size_t *free_, size_t *all) { *all = total(); *free_ = total() - used; return 0; }
+int cuGetErrorName(int e, const char **s) { static __thread char b[32]; snprintf(b, sizeof b, "CUDA_ERROR_%d", e); *s = b; return 0; }
+int cuGetErrorString(int e, const char **s) { *s = "a result of the stand-in"; return 0; }
+
+int cuMemAlloc_v2(ptr_t *p, size_t n) {
+	if (used + n > total()) return 2;
+	used += n;
+	size_t *b = aligned_alloc(256, (n + 511) / 256 * 256);
+	b[0] = n;
+	*p = (ptr_t)b + 256;
+	return 0;
+}
+int cuMemFree_v2(ptr_t p) {
+	if (p) { used -= *(size_t *)(p - 256); free((void *)(p - 256)); }
+	return 0;
+}
+int cuMemsetD8_v2(ptr_t p, unsigned char c, size_t n) { memset((void *)p, c, n); return 0; }
+int cuMemcpyHtoD_v2(ptr_t d, const void *s, size_t n) { memcpy((void *)d, s, n); return dead; }
+int cuMemcpyDtoH_v2(void *d, ptr_t s, size_t n) { memcpy(d, (void *)s, n); return dead; }
+int cuMemcpyHtoDAsync_v2(ptr_t d, const void *s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = (void *)d, .src = (void *)s, .n = n}); }
+int cuMemcpyDtoHAsync_v2(void *d, ptr_t s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = d, .src = (void *)s, .n = n}); }
+int cuMemcpyDtoDAsync_v2(ptr_t d, ptr_t s, size_t n, stream_t *q) { return cuMemcpyHtoDAsync_v2(d, (void *)s, n, q); }
+int cuMemcpyAsync(ptr_t d, ptr_t s, size_t n, stream_t *q) { return cuMemcpyHtoDAsync_v2(d, (void *)s, n, q); }
+int cuMemHostRegister_v2(void *p, size_t n, unsigned f) { return mode("nolock") ? 2 : 0; }
+int cuMemHostUnregister(void *p) { return 0; }
+int cuMemHostGetDevicePointer_v2(ptr_t *d, void *p, unsigned f) { *d = (ptr_t)p; return 0; }
+
+int cuStreamCreate(stream_t **out, unsigned f) {
+	stream_t *s = calloc(1, sizeof *s);
+	s->tail = &s->head;
+	*out = s;
+	return pthread_create(&s->thread, 0, loop, s);
+}
+int cuStreamSynchronize(stream_t *s) {
+	pthread_mutex_lock(&mu);
+	while (s->head || s->busy) pthread_cond_wait(&changed, &mu);
+	pthread_mutex_unlock(&mu);
+	return dead;
+}
+int cuStreamDestroy_v2(stream_t *s) {
+	pthread_mutex_lock(&mu);
+	s->end = 1;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&mu);
+	pthread_join(s->thread, 0);
+	free(s);
+	return 0;
+}
+int cuStreamWaitEvent(stream_t *s, event_t *e, unsigned f) { return push(s, (command_t){.kind = WAIT_EVENT, .event = e}); }
+int cuStreamWaitValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { return push(s, (command_t){.kind = WAIT_VALUE, .dst = (void *)p, .number = v}); }
+int cuEventCreate(event_t **e, unsigned f) { *e = calloc(1, sizeof **e); return 0; }
+int cuEventDestroy_v2(event_t *e) { return 0; } /* a stream may still hold it */
+int cuEventRecord(event_t *e, stream_t *s) { return push(s, (command_t){.kind = RECORD, .event = e}); }
+int cuEventSynchronize(event_t *e) {
+	pthread_mutex_lock(&mu);
+	uint64_t n = e->issued;
+	while (e->done < n && !dead) pthread_cond_wait(&changed, &mu);
+	pthread_mutex_unlock(&mu);
+	return dead;
+}
+
+typedef struct { char *image; size_t n; } module_t;
+int cuModuleLoadData(module_t **m, const void *image) { *m = calloc(1, sizeof **m); return *(const uint32_t *)image == 0x464c457f ? 0 : 200; }
+int cuModuleUnload(module_t *m) { free(m); return 0; }
+int cuModuleGetFunction(function_t **f, module_t *m, const char *name) {
+	if (!strcmp(name, "test_absent")) return 500;
+	*f = calloc(1, sizeof **f);
+	snprintf((*f)->name, sizeof (*f)->name, "%s", name);
+	return 0;
+}
+int cuFuncSetAttribute(function_t *f, int a, int v) { return 0; }
+int cuLaunchKernel(function_t *f, unsigned x, unsigned y, unsigned z, unsigned t, unsigned t2, unsigned t3,
+		unsigned shared, stream_t *s, void **params, void **extra) {
+	if (t > 1024) return 1;
+	return push(s, (command_t){.kind = LAUNCH, .f = f, .args = *(args_t *)params[0]});
+}

@@ -1,0 +1,127 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/megatrain/mtc/runtime/device"
+)
+
+// notes is a queue that takes note of launches. Arguments are those of the real launches, so
+// what depends on them (constants, scratch, matrix products) comes out the same.
+type notes struct {
+	stream *stream
+	seen   map[moduleKey]bool
+	keys   []moduleKey
+	names  []string // of the kernel that asked for a key first
+	room   int64
+	err    error
+	calls  []noted
+	known  map[notedKey]bool
+}
+
+// noted is a function that some launch needs.
+type noted struct {
+	kernel *device.Kernel
+	source *device.Source
+	args   device.Args
+	shared int32
+}
+
+type notedKey struct {
+	source *device.Source
+	spec   [4]int64
+	shared int32
+}
+
+// Warm implements device.Warmer: kernels are compiled on all cores, scratch memory is taken,
+// and the algorithms of matrix products are chosen.
+func (d *Device) Warm(run func(q device.Queue)) error {
+	n := &notes{stream: d.streams[device.Compute], seen: map[moduleKey]bool{}, known: map[notedKey]bool{}}
+	run(n)
+	if n.err != nil {
+		return n.err
+	}
+	if err := d.compileAll(n); err != nil {
+		return err
+	}
+	for i := range n.calls {
+		c := &n.calls[i]
+		if _, err := d.kernels.get(d, c.kernel, c.source, &c.args, c.shared); err != nil {
+			return err
+		}
+	}
+	return n.stream.reserve(n.room)
+}
+
+// compileAll makes the modules that were noted.
+func (d *Device) compileAll(n *notes) error {
+	codes, errs := make([]machineCode, len(n.keys)), make([]error, len(n.keys))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(len(n.keys), runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := range next {
+				codes[i], errs[i] = d.compile(n.names[i], n.keys[i])
+			}
+		})
+	}
+	for i := range n.keys {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	d.kernels.mu.Lock()
+	defer d.kernels.mu.Unlock()
+	for i, key := range n.keys {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		if _, ok := d.kernels.modules[key]; ok {
+			continue
+		}
+		if _, err := d.kernels.add(d, n.names[i], key, codes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Launch takes note.
+func (n *notes) Launch(k *device.Kernel, a device.Args) {
+	if n.err != nil {
+		return
+	}
+	if k.Matmul != nil {
+		m := k.Matmul(&a)
+		room, err := n.stream.prepare(&m)
+		n.err, n.room = err, max(n.room, room)
+		return
+	}
+	for src := k.CUDA; src != nil; src = src.Next {
+		g := src.Grid(&a)
+		if src.Work != nil {
+			n.room = max(n.room, src.Work(&a))
+		}
+		key := moduleKey{src.Text, specOf(src, &a)}
+		if !n.seen[key] {
+			n.seen[key] = true
+			n.keys, n.names = append(n.keys, key), append(n.names, k.Name)
+		}
+		if call := (notedKey{src, key.spec, g.Shared}); !n.known[call] {
+			n.known[call] = true
+			n.calls = append(n.calls, noted{k, src, a, g.Shared})
+		}
+	}
+}
+
+// Copy, Record and Wait do nothing.
+func (n *notes) Copy(dst, src device.Ptr, bytes int64) {}
+
+// Record does nothing.
+func (n *notes) Record(device.Event) {}
+
+// Wait does nothing.
+func (n *notes) Wait(device.Event) {}
