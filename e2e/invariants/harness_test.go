@@ -36,6 +36,8 @@ var programs struct {
 }
 
 func TestMain(m *testing.M) {
+	// Without debug information a program links in less time; there are many.
+	os.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -ldflags=-w"))
 	code := m.Run()
 	if programs.dir != "" {
 		os.RemoveAll(programs.dir)
