@@ -94,8 +94,7 @@ func run(ctx context.Context, o Options, diags *diag.List, back bool) (*Result, 
 			names = append(names, p.Name)
 		}
 		diags.Errorf("MT0403", source.Span{}, "there is no pass `%s`", o.DumpAfter).
-			Hint("%s", front.DidYouMean(o.DumpAfter, names)).
-			Note("the passes are %s", strings.Join(names, ", "))
+			Hint("%s", front.DidYouMean(o.DumpAfter, names))
 		return s.res, diags.Err()
 	}
 	for i := range pipeline {
