@@ -119,7 +119,7 @@ func (p *paramPass) node(b *build, n *ir.Node, info *nodeInfo, slots map[*ir.Par
 	}
 	if info.name.Name == "" {
 		if p.once(n.Span) {
-			p.noName(n, info)
+			p.noName(n)
 		}
 		return
 	}
@@ -222,7 +222,7 @@ func (p *paramPass) tied(b *build, n *ir.Node, info *nodeInfo) *ir.Param {
 	return q
 }
 
-func (p *paramPass) noName(n *ir.Node, info *nodeInfo) {
+func (p *paramPass) noName(n *ir.Node) {
 	name := n.Call.Def.Name
 	d := p.s.errorf(codeNoName, n.Span, "`%s` owns weights here, so it needs a name", name)
 	label := map[string]string{"linear": "up", "embed": "wte", "rmsnorm": "norm", "layernorm": "norm"}[name]
@@ -234,7 +234,6 @@ func (p *paramPass) noName(n *ir.Node, info *nodeInfo) {
 		text = text[:i+1] + "...)"
 	}
 	d.Hint("write a label before it: `%s: %s`", label, text)
-	_ = info
 }
 
 func (p *paramPass) twice(n *ir.Node, info *nodeInfo, first *ir.Node, path string) {
