@@ -34,7 +34,7 @@ func AdamW(q device.Queue, a AdamWArgs) {
 	q.Launch(&adamwKernel, args)
 }
 
-var adamwKernel = device.Kernel{Name: "optim.AdamW", CPU: adamwCPU}
+var adamwKernel = device.Kernel{Name: "optim.AdamW", CPU: adamwCPU, CUDA: adamwCUDA}
 
 // bits carries a float64 in an integer argument: 1 - beta2 formed from a float32 beta2 = 0.999
 // would be off by 5e-5.
@@ -50,9 +50,24 @@ func adamwCPU(c device.CPU, a *device.Args) {
 		return
 	}
 	n, decay := a.I[0], a.I[1]
+	k, decayed := adamwCoefs(s, a)
+	w, g, m, v := c.F32(a.P[0], n), c.F32(a.P[1], n), c.F32(a.P[2], n), c.F32(a.P[3], n)
+	c.Parallel(n, adamwGrain, func(lo, hi int64) {
+		if d := min(hi, decay); lo < d {
+			vec.AdamWStep(w[lo:d], g[lo:d], m[lo:d], v[lo:d], &decayed)
+			lo = d
+		}
+		if lo < hi {
+			vec.AdamWStep(w[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi], &k)
+		}
+	})
+}
+
+// adamwCoefs works out the step's numbers, without and with weight decay.
+func adamwCoefs(s []float64, a *device.Args) (k, decayed vec.AdamW) {
 	beta1, beta2, eps, wd := fromBits(a.I[2]), fromBits(a.I[3]), fromBits(a.I[4]), fromBits(a.I[5])
 	lr, t := s[plan.ScalarLR], s[plan.ScalarStep]
-	k := vec.AdamW{
+	k = vec.AdamW{
 		Clip:  1,
 		Beta1: float32(beta1), OneMinus1: float32(1 - beta1),
 		Beta2: float32(beta2), OneMinus2: float32(1 - beta2),
@@ -65,16 +80,7 @@ func adamwCPU(c device.CPU, a *device.Args) {
 	if s[plan.ScalarMaxNorm] > 0 {
 		k.Clip = float32(s[plan.ScalarClip])
 	}
-	decayed := k
+	decayed = k
 	decayed.Decay = float32(1 - lr*wd)
-	w, g, m, v := c.F32(a.P[0], n), c.F32(a.P[1], n), c.F32(a.P[2], n), c.F32(a.P[3], n)
-	c.Parallel(n, adamwGrain, func(lo, hi int64) {
-		if d := min(hi, decay); lo < d {
-			vec.AdamWStep(w[lo:d], g[lo:d], m[lo:d], v[lo:d], &decayed)
-			lo = d
-		}
-		if lo < hi {
-			vec.AdamWStep(w[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi], &k)
-		}
-	})
+	return k, decayed
 }

@@ -24,7 +24,7 @@ func SquaredNorm(q device.Queue, a SquaredNormArgs) {
 	q.Launch(&normKernel, args)
 }
 
-var normKernel = device.Kernel{Name: "optim.SquaredNorm", CPU: normCPU}
+var normKernel = device.Kernel{Name: "optim.SquaredNorm", CPU: normCPU, CUDA: normCUDA}
 
 // normBlock is the elements of one partial sum. It is fixed, so that the result does not
 // depend on the number of cores.
@@ -69,7 +69,7 @@ func Accumulate(q device.Queue, a AccumulateArgs) {
 	q.Launch(&accumulateKernel, args)
 }
 
-var accumulateKernel = device.Kernel{Name: "optim.Accumulate", CPU: accumulateCPU}
+var accumulateKernel = device.Kernel{Name: "optim.Accumulate", CPU: accumulateCPU, CUDA: accumulateCUDA}
 
 func accumulateCPU(c device.CPU, a *device.Args) {
 	n, first := a.I[0], a.I[1] != 0

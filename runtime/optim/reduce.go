@@ -30,7 +30,7 @@ func Reduce(q device.Queue, a ReduceArgs) {
 	q.Launch(&reduceKernel, args)
 }
 
-var reduceKernel = device.Kernel{Name: "optim.Reduce", CPU: reduceCPU}
+var reduceKernel = device.Kernel{Name: "optim.Reduce", CPU: reduceCPU, CUDA: reduceCUDA}
 
 func reduceCPU(c device.CPU, a *device.Args) {
 	s := c.F64(a.P[0], plan.NumScalars)

@@ -8,7 +8,7 @@ type ForwardArgs struct {
 	Rows, D int
 }
 
-var forward = device.Kernel{Name: "add.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "add.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = A + B.
 func Forward(q device.Queue, a ForwardArgs) {

@@ -8,7 +8,7 @@ type ForwardArgs struct {
 	Rows, D int
 }
 
-var forward = device.Kernel{Name: "copy.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "copy.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = X.
 func Forward(q device.Queue, a ForwardArgs) {

@@ -10,7 +10,7 @@ type EvalArgs struct {
 	Rows, V  int
 }
 
-var eval = device.Kernel{Name: "crossentropy.eval", CPU: evalCPU}
+var eval = device.Kernel{Name: "crossentropy.eval", CPU: evalCPU, CUDA: evalCUDA}
 
 // Eval adds the sum of the losses and the number of targets to Partials.
 func Eval(q device.Queue, a EvalArgs) {
@@ -30,7 +30,7 @@ type LossArgs struct {
 	Rows, V  int
 }
 
-var loss = device.Kernel{Name: "crossentropy.loss", CPU: lossCPU}
+var loss = device.Kernel{Name: "crossentropy.loss", CPU: lossCPU, CUDA: lossCUDA}
 
 // Loss does what Eval does and sets
 // DLogits = (softmax(Logits) - onehot(Targets)) * Scalars[plan.ScalarInvTokens].

@@ -10,7 +10,7 @@ type ForwardArgs struct {
 	Rows, V, D int
 }
 
-var forward = device.Kernel{Name: "embed.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "embed.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y[r] = Weight[Ids[r]].
 func Forward(q device.Queue, a ForwardArgs) {
@@ -28,7 +28,7 @@ type BackwardWeightArgs struct {
 	Rows, V, D          int
 }
 
-var backwardWeight = device.Kernel{Name: "embed.backward_weight", CPU: backwardWeightCPU}
+var backwardWeight = device.Kernel{Name: "embed.backward_weight", CPU: backwardWeightCPU, CUDA: backwardWeightCUDA}
 
 // BackwardWeight sets DWeight[v] = AddDWeight[v] + the sum of DY[r] over the rows r with
 // Ids[r] = v.

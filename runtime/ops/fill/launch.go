@@ -9,7 +9,7 @@ type ForwardArgs struct {
 	Value float32
 }
 
-var forward = device.Kernel{Name: "fill.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "fill.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets every element of Y to Value.
 func Forward(q device.Queue, a ForwardArgs) {

@@ -9,7 +9,7 @@ type ForwardArgs struct {
 	Exact   bool // with erf; else the tanh form
 }
 
-var forward = device.Kernel{Name: "gelu.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "gelu.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = gelu(X).
 func Forward(q device.Queue, a ForwardArgs) {
@@ -27,7 +27,7 @@ type BackwardArgs struct {
 	Exact     bool // with erf; else the tanh form
 }
 
-var backward = device.Kernel{Name: "gelu.backward", CPU: backwardCPU}
+var backward = device.Kernel{Name: "gelu.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + DY * gelu'(X).
 func Backward(q device.Queue, a BackwardArgs) {

@@ -11,7 +11,7 @@ type ForwardArgs struct {
 	Eps          float32
 }
 
-var forward = device.Kernel{Name: "layernorm.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "layernorm.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Mean, Inv = 1 / sqrt(var(X) + Eps) for each row, and
 // Y = (X - Mean) * Inv * Weight + Bias.
@@ -33,7 +33,7 @@ type BackwardInputArgs struct {
 	Eps       float32
 }
 
-var backwardInput = device.Kernel{Name: "layernorm.backward_input", CPU: backwardInputCPU}
+var backwardInput = device.Kernel{Name: "layernorm.backward_input", CPU: backwardInputCPU, CUDA: backwardInputCUDA}
 
 // BackwardInput sets DX = AddDX + Inv * (G - mean(G) - Xhat * mean(G * Xhat)), with
 // G = DY * Weight and Xhat = (X - Mean) * Inv.
@@ -53,7 +53,7 @@ type BackwardWeightArgs struct {
 	Eps                 float32
 }
 
-var backwardWeight = device.Kernel{Name: "layernorm.backward_weight", CPU: backwardWeightCPU}
+var backwardWeight = device.Kernel{Name: "layernorm.backward_weight", CPU: backwardWeightCPU, CUDA: backwardWeightCUDA}
 
 // BackwardWeight sets DWeight = AddDWeight + the sum over rows of DY * Xhat.
 func BackwardWeight(q device.Queue, a BackwardWeightArgs) {
@@ -71,7 +71,7 @@ type BackwardBiasArgs struct {
 	Eps             float32
 }
 
-var backwardBias = device.Kernel{Name: "layernorm.backward_bias", CPU: backwardBiasCPU}
+var backwardBias = device.Kernel{Name: "layernorm.backward_bias", CPU: backwardBiasCPU, CUDA: backwardBiasCUDA}
 
 // BackwardBias sets DBias = AddDBias + the sum of the rows of DY.
 func BackwardBias(q device.Queue, a BackwardBiasArgs) {

@@ -11,7 +11,7 @@ type ForwardArgs struct {
 	Rows, In, Out int
 }
 
-var forward = device.Kernel{Name: "linear.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "linear.forward", CPU: forwardCPU, Matmul: forwardMatmul}
 
 // Forward sets Y = X Weight^T + Bias.
 func Forward(q device.Queue, a ForwardArgs) {
@@ -29,7 +29,7 @@ type BackwardInputArgs struct {
 	Rows, In, Out int
 }
 
-var backwardInput = device.Kernel{Name: "linear.backward_input", CPU: backwardInputCPU}
+var backwardInput = device.Kernel{Name: "linear.backward_input", CPU: backwardInputCPU, Matmul: inputMatmul}
 
 // BackwardInput sets DX = AddDX + DY Weight.
 func BackwardInput(q device.Queue, a BackwardInputArgs) {
@@ -47,7 +47,7 @@ type BackwardWeightArgs struct {
 	Rows, In, Out       int
 }
 
-var backwardWeight = device.Kernel{Name: "linear.backward_weight", CPU: backwardWeightCPU}
+var backwardWeight = device.Kernel{Name: "linear.backward_weight", CPU: backwardWeightCPU, Matmul: weightMatmul}
 
 // BackwardWeight sets DWeight = AddDWeight + DY^T X.
 func BackwardWeight(q device.Queue, a BackwardWeightArgs) {
@@ -64,7 +64,7 @@ type BackwardBiasArgs struct {
 	Rows, In, Out   int
 }
 
-var backwardBias = device.Kernel{Name: "linear.backward_bias", CPU: backwardBiasCPU}
+var backwardBias = device.Kernel{Name: "linear.backward_bias", CPU: backwardBiasCPU, CUDA: biasCUDA}
 
 // BackwardBias sets DBias = AddDBias + the sum of the rows of DY.
 func BackwardBias(q device.Queue, a BackwardBiasArgs) {

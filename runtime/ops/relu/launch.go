@@ -8,7 +8,7 @@ type ForwardArgs struct {
 	Rows, D int
 }
 
-var forward = device.Kernel{Name: "relu.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "relu.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = max(X, 0).
 func Forward(q device.Queue, a ForwardArgs) {
@@ -25,7 +25,7 @@ type BackwardArgs struct {
 	Rows, D   int
 }
 
-var backward = device.Kernel{Name: "relu.backward", CPU: backwardCPU}
+var backward = device.Kernel{Name: "relu.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + (DY where Y > 0).
 func Backward(q device.Queue, a BackwardArgs) {

@@ -12,7 +12,7 @@ type ForwardArgs struct {
 	Eps     float32
 }
 
-var forward = device.Kernel{Name: "rmsnorm.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "rmsnorm.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Inv = 1 / sqrt(mean(X^2) + Eps) for each group, and Y = X * Inv * Weight.
 func Forward(q device.Queue, a ForwardArgs) {
@@ -34,7 +34,7 @@ type BackwardInputArgs struct {
 	Eps       float32
 }
 
-var backwardInput = device.Kernel{Name: "rmsnorm.backward_input", CPU: backwardInputCPU}
+var backwardInput = device.Kernel{Name: "rmsnorm.backward_input", CPU: backwardInputCPU, CUDA: backwardInputCUDA}
 
 // BackwardInput sets DX = AddDX + Inv * (G - Xhat * mean(G * Xhat)), with G = DY * Weight and
 // Xhat = X * Inv.
@@ -55,7 +55,7 @@ type BackwardWeightArgs struct {
 	Eps                 float32
 }
 
-var backwardWeight = device.Kernel{Name: "rmsnorm.backward_weight", CPU: backwardWeightCPU}
+var backwardWeight = device.Kernel{Name: "rmsnorm.backward_weight", CPU: backwardWeightCPU, CUDA: backwardWeightCUDA}
 
 // BackwardWeight sets DWeight = AddDWeight + the sum over rows and groups of DY * X * Inv.
 func BackwardWeight(q device.Queue, a BackwardWeightArgs) {

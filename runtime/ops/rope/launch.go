@@ -12,7 +12,7 @@ type ForwardArgs struct {
 	Interleaved bool
 }
 
-var forward = device.Kernel{Name: "rope.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "rope.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y to X with every pair turned by its angle.
 func Forward(q device.Queue, a ForwardArgs) {
@@ -33,7 +33,7 @@ type BackwardArgs struct {
 	Interleaved bool
 }
 
-var backward = device.Kernel{Name: "rope.backward", CPU: backwardCPU}
+var backward = device.Kernel{Name: "rope.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + DY with every pair turned back.
 func Backward(q device.Queue, a BackwardArgs) {

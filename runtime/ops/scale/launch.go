@@ -9,7 +9,7 @@ type ForwardArgs struct {
 	By      float32
 }
 
-var forward = device.Kernel{Name: "scale.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "scale.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = By * X.
 func Forward(q device.Queue, a ForwardArgs) {
@@ -27,7 +27,7 @@ type BackwardArgs struct {
 	By            float32
 }
 
-var backward = device.Kernel{Name: "scale.backward", CPU: backwardCPU}
+var backward = device.Kernel{Name: "scale.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + By * DY.
 func Backward(q device.Queue, a BackwardArgs) {

@@ -8,7 +8,7 @@ type ForwardArgs struct {
 	Rows, D int
 }
 
-var forward = device.Kernel{Name: "sigmoid.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "sigmoid.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = 1 / (1 + exp(-X)).
 func Forward(q device.Queue, a ForwardArgs) {
@@ -25,7 +25,7 @@ type BackwardArgs struct {
 	Rows, D   int
 }
 
-var backward = device.Kernel{Name: "sigmoid.backward", CPU: backwardCPU}
+var backward = device.Kernel{Name: "sigmoid.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + DY * Y * (1 - Y).
 func Backward(q device.Queue, a BackwardArgs) {

@@ -8,7 +8,7 @@ type ForwardArgs struct {
 	Rows, D int
 }
 
-var forward = device.Kernel{Name: "silu.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "silu.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = silu(X).
 func Forward(q device.Queue, a ForwardArgs) {
@@ -25,7 +25,7 @@ type BackwardArgs struct {
 	Rows, D   int
 }
 
-var backward = device.Kernel{Name: "silu.backward", CPU: backwardCPU}
+var backward = device.Kernel{Name: "silu.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + DY * silu'(X).
 func Backward(q device.Queue, a BackwardArgs) {

@@ -9,7 +9,7 @@ type ForwardArgs struct {
 	Cap     float32
 }
 
-var forward = device.Kernel{Name: "softcap.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "softcap.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = Cap * tanh(X / Cap).
 func Forward(q device.Queue, a ForwardArgs) {
@@ -28,7 +28,7 @@ type BackwardArgs struct {
 	Cap       float32
 }
 
-var backward = device.Kernel{Name: "softcap.backward", CPU: backwardCPU}
+var backward = device.Kernel{Name: "softcap.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + DY * (1 - (Y / Cap)^2).
 func Backward(q device.Queue, a BackwardArgs) {

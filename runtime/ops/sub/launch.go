@@ -8,7 +8,7 @@ type ForwardArgs struct {
 	Rows, D int
 }
 
-var forward = device.Kernel{Name: "sub.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "sub.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = A - B.
 func Forward(q device.Queue, a ForwardArgs) {
@@ -25,7 +25,7 @@ type BackwardAArgs struct {
 	Rows, D   int
 }
 
-var backwardA = device.Kernel{Name: "sub.backward_a", CPU: backwardACPU}
+var backwardA = device.Kernel{Name: "sub.backward_a", CPU: backwardACPU, CUDA: backwardACUDA}
 
 // BackwardA sets DA = AddDA + DY.
 func BackwardA(q device.Queue, a BackwardAArgs) {
@@ -42,7 +42,7 @@ type BackwardBArgs struct {
 	Rows, D   int
 }
 
-var backwardB = device.Kernel{Name: "sub.backward_b", CPU: backwardBCPU}
+var backwardB = device.Kernel{Name: "sub.backward_b", CPU: backwardBCPU, CUDA: backwardBCUDA}
 
 // BackwardB sets DB = AddDB - DY.
 func BackwardB(q device.Queue, a BackwardBArgs) {

@@ -8,7 +8,7 @@ type ForwardArgs struct {
 	Rows, D     int
 }
 
-var forward = device.Kernel{Name: "swiglu.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "swiglu.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = silu(Gate) * UP.
 func Forward(q device.Queue, a ForwardArgs) {
@@ -26,7 +26,7 @@ type BackwardArgs struct {
 	Rows, D         int
 }
 
-var backward = device.Kernel{Name: "swiglu.backward", CPU: backwardCPU}
+var backward = device.Kernel{Name: "swiglu.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DGate = AddDGate + DY * UP * silu'(Gate) and DUP = AddDUP + DY * silu(Gate).
 func Backward(q device.Queue, a BackwardArgs) {

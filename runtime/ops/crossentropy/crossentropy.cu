@@ -1,0 +1,186 @@
+#include "mtc.cuh"
+
+// S0 is the threads of a row's block.
+//mtc:spec 256
+//mtc:spec 1024
+#define THREADS (S0 ? S0 : 1024)
+
+// A thread takes the same elements of a row wherever the row lies in memory, so a row's result
+// does not depend on the chunk it is in. Rows of an odd length begin at any address; their
+// units are put together from aligned words.
+#define E 8
+
+// The lowest float, where a maximum starts, and what counts nothing against it.
+#define LOWEST -3.402823466e38f
+#define NOTHING (-__int_as_float(0x7f800000))
+
+// load_row reads the unit at p, of which `room` elements are in the row; the others become
+// NOTHING.
+__device__ __forceinline__ void load_row(const act_t* p, i64 room, float (&v)[E]) {
+    if (room >= E) {
+        if (aligned(bits_of(p))) return load<E>(p, v);
+#ifndef MTC_F32
+        // Words of 4 bytes; with p between two of them, one more. A word with an element of the
+        // tensor lies within its allocation.
+        const u32* w = (const u32*)(bits_of(p) & ~(u64)3);
+        if (bits_of(p) & 2) {
+            u32 at = w[0];
+#pragma unroll
+            for (int k = 0; k < E; k += 2) {
+                const u32 next = w[k / 2 + 1];
+                v[k] = bf16_hi(at), v[k + 1] = bf16_lo(next);
+                at = next;
+            }
+        } else {
+#pragma unroll
+            for (int k = 0; k < E; k += 2) v[k] = bf16_lo(w[k / 2]), v[k + 1] = bf16_hi(w[k / 2]);
+        }
+        return;
+#endif
+    }
+#pragma unroll
+    for (int k = 0; k < E; k++) v[k] = k < room ? to_f(p[k]) : NOTHING;
+}
+
+__device__ __forceinline__ void store_row(act_t* p, i64 room, const float (&v)[E]) {
+    if (room >= E) {
+        if (aligned(bits_of(p))) return store<E>(p, v);
+#ifndef MTC_F32
+        if (bits_of(p) & 2) {
+            p[0] = to_bf16(v[0]);
+#pragma unroll
+            for (int k = 1; k < E - 1; k += 2) *(u32*)(p + k) = pack_bf16(v[k], v[k + 1]);
+            p[E - 1] = to_bf16(v[E - 1]);
+        } else {
+#pragma unroll
+            for (int k = 0; k < E; k += 2) *(u32*)(p + k) = pack_bf16(v[k], v[k + 1]);
+        }
+        return;
+#endif
+    }
+#pragma unroll
+    for (int k = 0; k < E; k++)
+        if (k < room) p[k] = from_f<act_t>(v[k]);
+}
+
+
+// Sum is the running maximum of elements and the sum of exp(x - top). NaN stays in sum.
+struct Sum {
+    float top, sum;
+    __device__ __forceinline__ void add(const float (&v)[E]) {
+        float t = v[0];
+#pragma unroll
+        for (int k = 1; k < E; k++) t = fmaxf(t, v[k]);
+        if (t > top) {
+            sum *= exp_of(top - t);
+            top = t;
+        }
+#pragma unroll
+        for (int k = 0; k < E; k++) sum += exp_of(v[k] - top);
+    }
+};
+
+// row_sum is the maximum of a row and its sum of exponentials, the same in all threads.
+__device__ __forceinline__ Sum row_sum(const act_t* row, i64 v) {
+    Sum s = {LOWEST, 0.0f};
+    constexpr i64 STEP = THREADS * E;
+    i64 at = threadIdx.x * E;
+    for (; at + STEP < v; at += 2 * STEP) {
+        float x[E], y[E];
+        load_row(row + at, v - at, x);
+        load_row(row + at + STEP, v - at - STEP, y);
+        s.add(x);
+        s.add(y);
+    }
+    if (at < v) {
+        float x[E];
+        load_row(row + at, v - at, x);
+        s.add(x);
+    }
+    const float top = block_max<THREADS>(s.top);
+    return Sum{top, block_sum<THREADS>(s.sum * exp_of(s.top - top))};
+}
+
+// loss_of is a row's loss, or 0 for a row without a target; work[row] keeps it for the sum.
+__device__ __forceinline__ double loss_of(Sum s, float hit) { return log((double)s.sum) + (double)s.top - (double)hit; }
+
+__device__ __forceinline__ int target_of(const Args& a, i64 row) {
+    const int t = ((const int*)a.p[1])[row];
+    if (t >= a.i[1]) __trap();
+    return t;
+}
+
+// p = {logits, targets i32, partials f64[2]}, i = {rows, V}.
+extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_eval(Args a) {
+    const i64 row = blockIdx.x, v = a.i[1];
+    const int target = target_of(a, row);
+    double* losses = (double*)a.work;
+    if (target < 0) {
+        if (threadIdx.x == 0) losses[row] = 0.0;
+        return;
+    }
+    const act_t* logits = (const act_t*)a.p[0] + row * v;
+    const Sum s = row_sum(logits, v);
+    if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
+}
+
+// p = {logits, targets i32, partials f64[2], scalars f64, dlogits}; dlogits may be logits. The
+// scalar 2 is plan.ScalarInvTokens.
+extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_loss(Args a) {
+    const i64 row = blockIdx.x, v = a.i[1];
+    const int target = target_of(a, row);
+    double* losses = (double*)a.work;
+    const act_t* logits = (const act_t*)a.p[0] + row * v;
+    act_t* d = (act_t*)a.p[4] + row * v;
+    constexpr i64 STEP = THREADS * E;
+    if (target < 0) {
+        const float zero[E] = {0, 0, 0, 0, 0, 0, 0, 0};
+        for (i64 at = threadIdx.x * E; at < v; at += STEP) store_row(d + at, v - at, zero);
+        if (threadIdx.x == 0) losses[row] = 0.0;
+        return;
+    }
+    const Sum s = row_sum(logits, v);
+    if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
+    __syncthreads();  // the target's logit is read before its gradient takes the place
+    const double inv_tokens = ((const double*)a.p[3])[2];
+    const float inv = (float)inv_tokens, scale = (float)(inv_tokens / (double)s.sum);
+    for (i64 at = threadIdx.x * E; at < v; at += 2 * STEP) {
+        float x[E], y[E];
+        const bool two = at + STEP < v;
+        load_row(logits + at, v - at, x);
+        if (two) load_row(logits + at + STEP, v - at - STEP, y);
+#pragma unroll
+        for (int k = 0; k < E; k++) x[k] = exp_of(x[k] - s.top) * scale - (at + k == target ? inv : 0.0f);
+        store_row(d + at, v - at, x);
+        if (two) {
+#pragma unroll
+            for (int k = 0; k < E; k++)
+                y[k] = exp_of(y[k] - s.top) * scale - (at + STEP + k == target ? inv : 0.0f);
+            store_row(d + at + STEP, v - at - STEP, y);
+        }
+    }
+}
+
+// The second launch, one block: partials += {losses, targets}, in the order of the rows, as if
+// one row came after the other.
+extern "C" __global__ void __launch_bounds__(256) crossentropy_sum(Args a) {
+    __shared__ double some[256];
+    __shared__ int has[256];
+    const double* losses = (const double*)a.work;
+    double* partials = (double*)a.p[2];
+    double sum = 0.0, count = 0.0;
+    if (threadIdx.x == 0) sum = partials[0], count = partials[1];
+    for (i64 first = 0; first < a.i[0]; first += 256) {
+        const i64 r = first + threadIdx.x;
+        const bool in = r < a.i[0];
+        __syncthreads();
+        some[threadIdx.x] = in ? losses[r] : 0.0;
+        has[threadIdx.x] = in && ((const int*)a.p[1])[r] >= 0;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+#pragma unroll 8
+            for (int k = 0; k < 256; k++) sum += some[k], count += has[k];
+        }
+    }
+    if (threadIdx.x == 0) partials[0] = sum, partials[1] = count;
+}

@@ -1,0 +1,261 @@
+#include "mtc.cuh"
+
+// p = {ids i32 [rows], weight [V, D], y [rows, D]}, i = {rows, V, D}. A block does max(1, 256 /
+// items) rows, items = ceil(D / 8). An id that the table lacks stops the program.
+extern "C" __global__ void __launch_bounds__(256) embed_forward(Args a) {
+    const i64 rows = a.i[0], d = a.i[2];
+    const u32 items = (u32)((d + 7) / 8), per_block = items < 256 ? 256 / items : 1;
+    const u32 in_block = threadIdx.x / items;
+    const i64 row = (i64)blockIdx.x * per_block + (per_block > 1 ? in_block : 0);
+    if (per_block > 1 && in_block >= per_block || row >= rows) return;
+    const int id = ((const int*)a.p[0])[row];
+    if (id < 0 || id >= a.i[1]) __trap();
+    const wgt_t* from = (const wgt_t*)a.p[1] + (i64)id * d;
+    act_t* to = (act_t*)a.p[2] + row * d;
+    const u32 first = per_block > 1 ? threadIdx.x % items : threadIdx.x;
+    const u32 step = per_block > 1 ? items : blockDim.x;
+    if (d % 8 == 0 && aligned(bits_of(a.p[1]) | bits_of(a.p[2]))) {
+        for (u32 k = first; k < items; k += step) {
+            Unit<act_t> w;
+            w.ld(from + 8 * k);
+            w.st(to + 8 * k);
+        }
+        return;
+    }
+    for (u32 k = first; k < d; k += step) to[k] = from[k];
+}
+
+// ---- backward ------------------------------------------------------------------------------
+// dweight[v] = add[v] + the sum of dy over the rows whose id is v, in the order of the rows.
+//
+//  1. embed_start      dweight = add, or 0 (nothing when they share memory)
+//  2. embed_count, _scan, _place, once for each 9 bits of an id: a stable sort of the rows by id
+//  3. embed_tiles      walks tiles of 64 sorted rows. A run of one id that lies within a tile goes
+//                      to dweight; what a longer run has in a tile goes to scratch memory
+//  4. embed_join       adds up those runs, each at the tile where it starts
+//
+// Work: two lists of sorted rows (id and row), the counts, and the parts of long runs.
+// p = {ids, dy, add or null, dweight f32}, i = {rows, V, D}. Mirrored in cuda.go.
+
+#define BINS 512
+#define BIN_BITS 9
+#define CHUNK 512  // rows that one warp places
+#define TILE 64
+
+struct Sorted {
+    u32 id, row;
+};
+
+__device__ __forceinline__ i64 round16(i64 n) { return (n + 15) / 16 * 16; }
+__device__ __forceinline__ i64 num_chunks(i64 rows) { return ceil_div(rows, CHUNK); }
+__device__ __forceinline__ i64 num_tiles(i64 rows) { return ceil_div(rows, TILE); }
+
+__device__ __forceinline__ Sorted* list(const Args& a, int k) {
+    return (Sorted*)((char*)a.work + k * round16(8 * a.i[0]));
+}
+__device__ __forceinline__ u32* counts(const Args& a) { return (u32*)list(a, 2); }
+// parts of long runs: part 0 continues from the tile before, part 1 starts in the tile.
+__device__ __forceinline__ float* part(const Args& a, int k, i64 tile) {
+    float* base = (float*)((char*)counts(a) + round16(4 * BINS * num_chunks(a.i[0])));
+    return base + (k * num_tiles(a.i[0]) + tile) * a.i[2];
+}
+
+// passes is how often the sort runs for ids below v.
+__device__ __forceinline__ int passes(i64 v) {
+    int n = 1;
+    while (n < 3 && (v - 1) >> (n * BIN_BITS)) n++;
+    return n;
+}
+
+__device__ __forceinline__ Sorted entry(const Args& a, int pass, i64 r) {
+    if (pass > 0) return list(a, (pass - 1) % 2)[r];
+    return Sorted{((const u32*)a.p[0])[r], (u32)r};
+}
+__device__ __forceinline__ const Sorted* sorted(const Args& a) { return list(a, (passes(a.i[1]) - 1) % 2); }
+
+extern "C" __global__ void __launch_bounds__(MAP_THREADS) embed_start(Args a) {
+    if (a.p[2] == a.p[3]) return;
+    const float* const in[1] = {(const float*)a.p[2]};
+    float* const out[1] = {(float*)a.p[3]};
+    map<2>(a.i[1] * a.i[2], in, out, [](const float (&x)[1], float (&y)[1]) { y[0] = x[0]; });
+}
+
+// count_pass: how many rows of a chunk (a warp, which is the block) have each value of the
+// pass's bits. Sums of whole numbers are the same in any order.
+__device__ __forceinline__ void count_pass(const Args& a, int pass) {
+    if (pass >= passes(a.i[1])) return;
+    __shared__ u32 n[BINS];
+    const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK, end = imin(rows, start + CHUNK);
+    for (int b = threadIdx.x; b < BINS; b += 32) n[b] = 0;
+    __syncwarp();
+    for (i64 r = start + threadIdx.x; r < end; r += 32) {
+        const u32 id = entry(a, pass, r).id;
+        if (pass == 0 && (id >= a.i[1] || a.i[1] > 1 << (3 * BIN_BITS))) __trap();
+        atomicAdd(&n[id >> (pass * BIN_BITS) & (BINS - 1)], 1u);
+    }
+    __syncwarp();
+    // By value first, then by chunk: the order in which the rows will stand.
+    for (int b = threadIdx.x; b < BINS; b += 32) counts(a)[b * num_chunks(rows) + blockIdx.x] = n[b];
+}
+
+// scan_pass turns counts into the number of rows before (one block of 1024 threads).
+__device__ __forceinline__ void scan_pass(const Args& a, int pass) {
+    if (pass >= passes(a.i[1])) return;
+    __shared__ u32 sums[1024];
+    const i64 n = BINS * num_chunks(a.i[0]), each = ceil_div(n, 1024);
+    const i64 start = imin(n, threadIdx.x * each), end = imin(n, start + each);
+    u32* c = counts(a);
+    u32 s = 0;
+    for (i64 k = start; k < end; k++) s += c[k];
+    sums[threadIdx.x] = s;
+    __syncthreads();
+    for (int d = 1; d < 1024; d *= 2) {
+        const u32 other = threadIdx.x >= d ? sums[threadIdx.x - d] : 0;
+        __syncthreads();
+        sums[threadIdx.x] += other;
+        __syncthreads();
+    }
+    u32 before = sums[threadIdx.x] - s;
+    for (i64 k = start; k < end; k++) {
+        const u32 mine = c[k];
+        c[k] = before;
+        before += mine;
+    }
+}
+
+// place_pass moves the rows of a chunk (a warp) to their places, in order.
+__device__ __forceinline__ void place_pass(const Args& a, int pass) {
+    if (pass >= passes(a.i[1])) return;
+    __shared__ u32 next[BINS];
+    const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK;
+    for (int b = threadIdx.x; b < BINS; b += 32) next[b] = counts(a)[b * num_chunks(rows) + blockIdx.x];
+    __syncwarp();
+    Sorted* to = list(a, pass % 2);
+    for (int k = 0; k < CHUNK; k += 32) {
+        const i64 r = start + k + threadIdx.x;
+        Sorted s = {0, 0};
+        u32 bin = BINS;  // of a lane without a row
+        if (r < rows) {
+            s = entry(a, pass, r);
+            bin = s.id >> (pass * BIN_BITS) & (BINS - 1);
+        }
+        const u32 same = __match_any_sync(FULL, bin);
+        const u32 before = __popc(same & ((1u << threadIdx.x) - 1));
+        u32 at = 0;
+        if (bin < BINS) at = next[bin] + before;
+        __syncwarp();
+        if (bin < BINS) {
+            to[at] = s;
+            if (before == 0) next[bin] += __popc(same);
+        }
+        __syncwarp();
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32) embed_count0(Args a) { count_pass(a, 0); }
+extern "C" __global__ void __launch_bounds__(32) embed_count1(Args a) { count_pass(a, 1); }
+extern "C" __global__ void __launch_bounds__(32) embed_count2(Args a) { count_pass(a, 2); }
+extern "C" __global__ void __launch_bounds__(1024) embed_scan0(Args a) { scan_pass(a, 0); }
+extern "C" __global__ void __launch_bounds__(1024) embed_scan1(Args a) { scan_pass(a, 1); }
+extern "C" __global__ void __launch_bounds__(1024) embed_scan2(Args a) { scan_pass(a, 2); }
+extern "C" __global__ void __launch_bounds__(32) embed_place0(Args a) { place_pass(a, 0); }
+extern "C" __global__ void __launch_bounds__(32) embed_place1(Args a) { place_pass(a, 1); }
+extern "C" __global__ void __launch_bounds__(32) embed_place2(Args a) { place_pass(a, 2); }
+
+// walk goes through a tile's rows for the columns c to c + E. s[1 + k] is the tile's entry k,
+// with the neighbours in front and behind; an id of ~0 stands where there is none.
+template <int E> __device__ __forceinline__ void walk(const Args& a, const Sorted* s, int n, i64 tile, i64 c) {
+    const i64 d = a.i[2];
+    const act_t* dy = (const act_t*)a.p[1] + c;
+    float* dw = (float*)a.p[3] + c;
+    float acc[E];
+#pragma unroll
+    for (int e = 0; e < E; e++) acc[e] = 0.0f;
+    bool continues = s[0].id == s[1].id;
+    constexpr int AHEAD = 8;
+    for (int k = 0; k < n; k += AHEAD) {
+        float v[AHEAD][E];
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (k + j < n) load<E>(dy + (i64)s[1 + k + j].row * d, v[j]);
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++) {
+            if (k + j >= n) break;
+#pragma unroll
+            for (int e = 0; e < E; e++) acc[e] += v[j][e];
+            const u32 id = s[1 + k + j].id;
+            if (id == s[2 + k + j].id) continue;
+            if (continues) {
+                store<E>(part(a, 0, tile) + c, acc);
+            } else {
+                float old[E];
+                load<E>(dw + id * d, old);
+#pragma unroll
+                for (int e = 0; e < E; e++) old[e] += acc[e];
+                store<E>(dw + id * d, old);
+            }
+            continues = false;
+#pragma unroll
+            for (int e = 0; e < E; e++) acc[e] = 0.0f;
+        }
+    }
+    if (s[n].id == s[n + 1].id) store<E>(part(a, continues ? 0 : 1, tile) + c, acc);
+}
+
+__device__ __forceinline__ bool fast_columns(const Args& a) {
+    return a.i[2] % 8 == 0 && aligned(bits_of(a.p[1]) | bits_of(a.p[3]));
+}
+
+// Blocks (tiles, slices of blockDim * 8 columns).
+extern "C" __global__ void __launch_bounds__(256) embed_tiles(Args a) {
+    __shared__ Sorted s[TILE + 2];
+    const i64 rows = a.i[0], d = a.i[2], tile = blockIdx.x;
+    const int n = (int)imin(TILE, rows - tile * TILE);
+    for (int k = threadIdx.x; k < n + 2; k += blockDim.x) {
+        const i64 at = tile * TILE + k - 1;
+        s[k] = at >= 0 && at < rows ? sorted(a)[at] : Sorted{~0u, 0};
+    }
+    __syncthreads();
+    const i64 base = (i64)blockIdx.y * blockDim.x * 8;
+    if (fast_columns(a)) {
+        const i64 c = base + threadIdx.x * 8;
+        if (c < d) walk<8>(a, s, n, tile, c);
+        return;
+    }
+    for (i64 c = base + threadIdx.x; c < imin(d, base + blockDim.x * 8); c += blockDim.x) walk<1>(a, s, n, tile, c);
+}
+
+template <int E> __device__ __forceinline__ void join(const Args& a, i64 tile, i64 last, u32 id, i64 c) {
+    float* dw = (float*)a.p[3] + id * a.i[2] + c;
+    float acc[E], v[E];
+    load<E>(part(a, 1, tile) + c, acc);
+#pragma unroll 4
+    for (i64 t = tile + 1; t <= last; t++) {
+        load<E>(part(a, 0, t) + c, v);
+#pragma unroll
+        for (int e = 0; e < E; e++) acc[e] += v[e];
+    }
+    load<E>(dw, v);
+#pragma unroll
+    for (int e = 0; e < E; e++) v[e] += acc[e];
+    store<E>(dw, v);
+}
+
+// Blocks as of embed_tiles.
+extern "C" __global__ void __launch_bounds__(256) embed_join(Args a) {
+    const Sorted* s = sorted(a);
+    const i64 rows = a.i[0], d = a.i[2], tile = blockIdx.x, start = tile * TILE, end = imin(rows, start + TILE);
+    if (end == rows) return;
+    const u32 id = s[end - 1].id;
+    if (s[end].id != id) return;                                        // no run goes on
+    if (s[start].id == id && start > 0 && s[start - 1].id == id) return;  // it did not start here
+    i64 last = tile + 1;
+    while ((last + 1) * TILE < rows && s[(last + 1) * TILE].id == id) last++;
+    const i64 base = (i64)blockIdx.y * blockDim.x * 8;
+    if (fast_columns(a)) {
+        const i64 c = base + threadIdx.x * 8;
+        if (c < d) join<8>(a, tile, last, id, c);
+        return;
+    }
+    for (i64 c = base + threadIdx.x; c < imin(d, base + blockDim.x * 8); c += blockDim.x) join<1>(a, tile, last, id, c);
+}

@@ -1,0 +1,98 @@
+// Package grid gives the shapes of the launches of the ops' CUDA kernels. It mirrors the
+// constants of runtime/device/cuda/kit/loops.cuh, where the loops themselves stand.
+package grid
+
+import "github.com/megatrain/mtc/runtime/device"
+
+const (
+	mapThreads  = 256
+	mapTile     = mapThreads * 8 // elements
+	mapTiles    = 2              // of a block
+	teamThreads = 256
+	columnTile  = 256
+)
+
+// Of is a launch of x blocks of a number of threads.
+func Of(x, threads int64) device.Grid {
+	return device.Grid{X: int32(x), Y: 1, Z: 1, Threads: int32(threads)}
+}
+
+// Elements is the launch of loops.cuh's map with two tiles a block, over n elements.
+func Elements(n int64) device.Grid { return Of(max(1, ceil(n, mapTiles*mapTile)), mapThreads) }
+
+// Map is Elements of the rows I[0] of I[1] elements, as most kernels have them.
+func Map(a *device.Args) device.Grid { return Elements(a.I[0] * a.I[1]) }
+
+// The lanes of a team and the units of 8 elements that one lane holds.
+const (
+	maxBlock     = 512 // lanes of a team that is a block
+	wantedLanes  = 256
+	maxUnits     = 8
+	smallUnits   = 4 // a warp holds a row of up to 32 * 4 units
+	loneElements = 1024
+)
+
+// Team returns how a row of n elements is held: lanes (loops.cuh's LANES) and units for each
+// (UNITS); no units say that the row is read from memory each time.
+func Team(n int64) (lanes, units int64) {
+	if n%8 != 0 || n > maxBlock*2*maxUnits*8 {
+		if n <= loneElements {
+			return 32, 0
+		}
+		return wantedLanes, 0
+	}
+	u := n / 8
+	if u <= 32*smallUnits {
+		lanes = 1
+		for lanes < 32 && lanes < u {
+			lanes *= 2
+		}
+		return lanes, ceil(u, lanes)
+	}
+	// Two units a lane keep enough reads in flight; long rows get more lanes, then more units.
+	units = 2
+	limit := int64(wantedLanes)
+	for ceil(u, units) > limit {
+		if limit < maxBlock || units == maxUnits {
+			limit *= 2
+		} else {
+			units *= 2
+		}
+	}
+	return ceil(ceil(u, units), 32) * 32, units
+}
+
+// Rows is the launch of a team for each of n rows.
+func Rows(n, lanes int64) device.Grid {
+	if lanes > 32 {
+		return Of(max(n, 1), lanes)
+	}
+	return Of(max(1, ceil(n, teamThreads/lanes)), teamThreads)
+}
+
+// columnChunks is loops.cuh's column_chunks.
+func columnChunks(rows, d int64) int64 {
+	tiles := ceil(d, columnTile)
+	return max(1, min(ceil(1024, tiles), ceil(rows, 32)))
+}
+
+// Columns is the first launch of a column sum.
+func Columns(rows, d int64) device.Grid {
+	return device.Grid{X: int32(ceil(d, columnTile)), Y: int32(columnChunks(rows, d)), Z: 1, Threads: columnTile}
+}
+
+// ColumnWork is the scratch memory of a column sum.
+func ColumnWork(rows, d int64) int64 { return 4 * columnChunks(rows, d) * d }
+
+// ColumnsEnd is the second launch, for per columns.
+func ColumnsEnd(per int64) device.Grid { return Of(ceil(per, 32), 1024) }
+
+// Items is the launch of a number of threads' worth of work for each row: blocks of one or
+// more rows, whose number it returns too.
+func Items(rows, items int64) (g device.Grid, perBlock int64) {
+	perBlock = max(1, 256/items)
+	threads := min(256, ceil(perBlock*items, 32)*32)
+	return Of(max(1, ceil(rows, perBlock)), threads), perBlock
+}
+
+func ceil(a, b int64) int64 { return (a + b - 1) / b }

@@ -1,0 +1,36 @@
+package grid
+
+import "testing"
+
+// TestTeam: a team holds the whole row, in blocks that a GPU can have.
+func TestTeam(t *testing.T) {
+	for n := int64(1); n < 100000; n++ {
+		lanes, units := Team(n)
+		switch {
+		case lanes < 1 || lanes > 1024 || lanes > 32 && lanes%32 != 0 || lanes <= 32 && 32%lanes != 0:
+			t.Fatalf("a row of %d: %d lanes", n, lanes)
+		case units > 0 && (n%8 != 0 || lanes*units*8 < n || units > maxUnits):
+			t.Fatalf("a row of %d: %d lanes of %d units", n, lanes, units)
+		case units == 0 && n%8 == 0 && n <= 1<<16:
+			t.Fatalf("a row of %d is not held", n)
+		}
+	}
+	for _, c := range [][3]int64{{64, 8, 1}, {128, 16, 1}, {768, 32, 3}, {1024, 32, 4}, {3584, 224, 2}, {4096, 256, 2}, {8192, 512, 2}, {18944, 320, 8}, {100, 32, 0}, {65536, 1024, 8}} {
+		if lanes, units := Team(c[0]); lanes != c[1] || units != c[2] {
+			t.Errorf("a row of %d: %d lanes of %d units, want %v", c[0], lanes, units, c[1:])
+		}
+	}
+}
+
+// TestColumns: the scratch memory holds what the blocks write, and no chunk is without rows at
+// sizes where the GPU is full.
+func TestColumns(t *testing.T) {
+	for _, rows := range []int64{1, 31, 32, 33, 1000, 8192, 1 << 20} {
+		for _, d := range []int64{1, 8, 255, 256, 257, 3584, 152064, 1 << 20} {
+			g := Columns(rows, d)
+			if int64(g.X)*columnTile < d || 4*int64(g.Y)*d != ColumnWork(rows, d) || g.Y > 65535 {
+				t.Errorf("%d rows of %d: %+v, %d bytes", rows, d, g, ColumnWork(rows, d))
+			}
+		}
+	}
+}

@@ -1,0 +1,154 @@
+#include "mtc.cuh"
+
+// S0 is the lanes of a team, S1 the units of 8 elements that a lane holds, 0 where a row has
+// none.
+//mtc:spec 32 0
+//mtc:spec 256 0
+//mtc:spec 16 1
+//mtc:spec 32 3
+//mtc:spec 224 2
+//mtc:spec 1024 8
+#define LANES (S0 ? S0 : 32)
+#define BLOCK (LANES > 32 ? LANES : TEAM_THREADS)
+
+// p = {x, weight or null, bias or null, y, mean, inv}, i = {rows, D}, f = {eps}.
+template <bool FAST> __device__ __forceinline__ void forward(const Args& a) {
+    constexpr int E = FAST ? 8 : 1;
+    const int n = (int)a.i[1];
+    const Team<LANES> team(a.i[0]);
+    const wgt_t *weight = (const wgt_t*)a.p[1], *bias = (const wgt_t*)a.p[2];
+    act_t* y = (act_t*)a.p[3] + team.row * n;
+    const Kept<act_t, LANES, S1, FAST> x((const act_t*)a.p[0] + team.row * n, n, team.lane);
+    float s = 0.0f;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E];
+        x.get(k, i, v);
+#pragma unroll
+        for (int e = 0; e < E; e++) s += v[e];
+    });
+    const float mean = team.sum(s) / (float)n;
+    // Squares of deviations, not of x: where the mean is large the difference would cancel.
+    s = 0.0f;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E];
+        x.get(k, i, v);
+#pragma unroll
+        for (int e = 0; e < E; e++) s += (v[e] - mean) * (v[e] - mean);
+    });
+    s = team.sum(s);
+    // A sum beyond float must not pass as a row of zeros.
+    const float inv = s > 3.4e38f ? nanf("") : 1.0f / sqrtf(s / (float)n + a.f[0]);
+    if (!team.live) return;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E], w[E], b[E];
+        x.get(k, i, v);
+        if (weight) load<E>(weight + i, w);
+        if (bias) load<E>(bias + i, b);
+#pragma unroll
+        for (int e = 0; e < E; e++) {
+            v[e] = (v[e] - mean) * inv;
+            if (weight) v[e] *= w[e];
+            if (bias) v[e] += b[e];
+        }
+        store<E>(y + i, v);
+    });
+    if (team.lane == 0) {
+        ((float*)a.p[4])[team.row] = mean;
+        ((float*)a.p[5])[team.row] = inv;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) layernorm_forward(Args a) {
+    if constexpr (S1 > 0) {
+        if (aligned(bits_of(a.p[0]) | bits_of(a.p[1]) | bits_of(a.p[2]) | bits_of(a.p[3]))) return forward<true>(a);
+    }
+    forward<false>(a);
+}
+
+// p = {x, weight or null, mean, inv, dy, add or null, dx}, i = {rows, D}.
+template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
+    constexpr int E = FAST ? 8 : 1;
+    const int n = (int)a.i[1];
+    const Team<LANES> team(a.i[0]);
+    const i64 at = team.row * n;
+    const wgt_t* weight = (const wgt_t*)a.p[1];
+    const act_t* add = a.p[5] ? (const act_t*)a.p[5] + at : nullptr;
+    act_t* dx = (act_t*)a.p[6] + at;
+    const Kept<act_t, LANES, S1, FAST> x((const act_t*)a.p[0] + at, n, team.lane);
+    const Kept<act_t, LANES, S1, FAST> dy((const act_t*)a.p[4] + at, n, team.lane);
+    const Kept<act_t, LANES, S1, FAST> more(add, n, team.lane);
+    const float mean = ((const float*)a.p[2])[team.row], inv = ((const float*)a.p[3])[team.row];
+    float sum = 0.0f, dot = 0.0f;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E], g[E], w[E];
+        x.get(k, i, v);
+        dy.get(k, i, g);
+        if (weight) load<E>(weight + i, w);
+#pragma unroll
+        for (int e = 0; e < E; e++) {
+            const float t = weight ? g[e] * w[e] : g[e];
+            sum += t;
+            dot += t * ((v[e] - mean) * inv);
+        }
+    });
+    const float2 total = team.sum2(sum, dot);
+    const float m1 = total.x / (float)n, m2 = total.y / (float)n;
+    if (!team.live) return;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E], g[E], w[E], m[E];
+        x.get(k, i, v);
+        dy.get(k, i, g);
+        if (weight) load<E>(weight + i, w);
+        if (add) more.get(k, i, m);
+#pragma unroll
+        for (int e = 0; e < E; e++) {
+            const float t = weight ? g[e] * w[e] : g[e];
+            const float d = (t - m1 - (v[e] - mean) * inv * m2) * inv;
+            v[e] = add ? m[e] + d : d;
+        }
+        store<E>(dx + i, v);
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) layernorm_backward_input(Args a) {
+    if constexpr (S1 > 0) {
+        if (aligned(bits_of(a.p[0]) | bits_of(a.p[1]) | bits_of(a.p[4]) | bits_of(a.p[5]) | bits_of(a.p[6])))
+            return backward<true>(a);
+    }
+    backward<false>(a);
+}
+
+// Terms are dy * xhat.
+struct Terms {
+    const act_t *x, *dy;
+    const float *mean, *inv;
+    i64 d;
+    template <int E> __device__ __forceinline__ void operator()(i64 r, i64 c, float (&v)[E]) const {
+        float g[E];
+        load<E>(x + r * d + c, v);
+        load<E>(dy + r * d + c, g);
+        const float m = mean[r], s = inv[r];
+#pragma unroll
+        for (int e = 0; e < E; e++) v[e] = g[e] * ((v[e] - m) * s);
+    }
+};
+
+// p = {x, mean, inv, dy, add or null, dweight [D] f32}, i = {rows, D}.
+extern "C" __global__ void __launch_bounds__(256) layernorm_weight_terms(Args a) {
+    const i64 d = a.i[1];
+    const Terms t = {(const act_t*)a.p[0], (const act_t*)a.p[3], (const float*)a.p[1], (const float*)a.p[2], d};
+    column_terms(a.i[0], d, d % 8 == 0 && aligned(bits_of(t.x) | bits_of(t.dy)), (float*)a.work, t);
+}
+
+extern "C" __global__ void __launch_bounds__(1024) layernorm_weight_sums(Args a) {
+    column_finish(a.i[0], a.i[1], a.i[1], (const float*)a.work, (const float*)a.p[4], (float*)a.p[5]);
+}
+
+// p = {dy, add or null, dbias [D] f32}, i = {rows, D}.
+extern "C" __global__ void __launch_bounds__(256) layernorm_bias_terms(Args a) {
+    column_values((const act_t*)a.p[0], a.i[0], a.i[1], (float*)a.work);
+}
+
+extern "C" __global__ void __launch_bounds__(1024) layernorm_bias_sums(Args a) {
+    column_finish(a.i[0], a.i[1], a.i[1], (const float*)a.work, (const float*)a.p[1], (float*)a.p[2]);
+}

@@ -1,0 +1,44 @@
+package linear
+
+import (
+	_ "embed"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/ops/internal/grid"
+)
+
+//go:embed linear.cu
+var text string
+
+var biasCUDA = &device.Source{
+	Text: text, Func: "linear_bias_terms",
+	Grid: func(a *device.Args) device.Grid { return grid.Columns(a.I[0], a.I[2]) },
+	Work: func(a *device.Args) int64 { return grid.ColumnWork(a.I[0], a.I[2]) },
+	Next: &device.Source{
+		Text: text, Func: "linear_bias_sums",
+		Grid: func(a *device.Args) device.Grid { return grid.ColumnsEnd(a.I[2]) },
+	},
+}
+
+// The products, for a library of the device.
+
+func forwardMatmul(a *device.Args) device.Matmul {
+	return device.Matmul{
+		M: a.I[0], N: a.I[2], K: a.I[1], A: a.P[0], B: a.P[1], TransB: true, Bias: a.P[2], D: a.P[3],
+		DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype,
+	}
+}
+
+func inputMatmul(a *device.Args) device.Matmul {
+	return device.Matmul{
+		M: a.I[0], N: a.I[1], K: a.I[2], A: a.P[1], B: a.P[0], C: a.P[2], D: a.P[3],
+		DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype,
+	}
+}
+
+func weightMatmul(a *device.Args) device.Matmul {
+	return device.Matmul{
+		M: a.I[2], N: a.I[1], K: a.I[0], A: a.P[1], TransA: true, B: a.P[0], C: a.P[2], D: a.P[3],
+		DA: device.ActDtype, DB: device.ActDtype, DD: device.GradDtype,
+	}
+}

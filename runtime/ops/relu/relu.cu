@@ -1,0 +1,11 @@
+#include "mtc.cuh"
+
+// p = {x, y}, i = {rows, D}. Unlike fmaxf, a NaN stays one.
+extern "C" __global__ void __launch_bounds__(MAP_THREADS) relu_forward(Args a) {
+    map_act(a, [](float x) { return x < 0.0f ? 0.0f : x; });
+}
+
+// p = {y, dy, add, dx}.
+extern "C" __global__ void __launch_bounds__(MAP_THREADS) relu_backward(Args a) {
+    map_grad(a, [](float dy, float y) { return y > 0.0f ? dy : 0.0f; });
+}

@@ -1,0 +1,129 @@
+#include "mtc.cuh"
+
+// A row here is a group: Per elements with one inverse root mean square. S0 is the lanes of a
+// team, S1 the units of 8 elements that a lane holds, 0 where a row has none.
+//mtc:spec 32 0
+//mtc:spec 256 0
+//mtc:spec 16 1
+//mtc:spec 32 3
+//mtc:spec 224 2
+//mtc:spec 1024 8
+#define LANES (S0 ? S0 : 32)
+#define BLOCK (LANES > 32 ? LANES : TEAM_THREADS)
+
+// p = {x, weight or null, y, inv}, i = {rows, D, Per}, f = {eps}.
+template <bool FAST> __device__ __forceinline__ void forward(const Args& a) {
+    constexpr int E = FAST ? 8 : 1;
+    const int n = (int)a.i[2];
+    const i64 rows = a.i[0] * (a.i[1] / n);
+    const Team<LANES> team(rows);
+    const act_t* x = (const act_t*)a.p[0] + team.row * n;
+    act_t* y = (act_t*)a.p[2] + team.row * n;
+    const wgt_t* weight = (const wgt_t*)a.p[1];
+    const Kept<act_t, LANES, S1, FAST> kept(x, n, team.lane);
+    float s = 0.0f;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E];
+        kept.get(k, i, v);
+#pragma unroll
+        for (int e = 0; e < E; e++) s += v[e] * v[e];
+    });
+    s = team.sum(s);
+    // A sum beyond float must not pass as a row of zeros.
+    const float inv = s > 3.4e38f ? nanf("") : 1.0f / sqrtf(s / (float)n + a.f[0]);
+    if (!team.live) return;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E], w[E];
+        kept.get(k, i, v);
+        if (weight) load<E>(weight + i, w);
+#pragma unroll
+        for (int e = 0; e < E; e++) {
+            v[e] *= inv;
+            if (weight) v[e] *= w[e];
+        }
+        store<E>(y + i, v);
+    });
+    if (team.lane == 0) ((float*)a.p[3])[team.row] = inv;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) rmsnorm_forward(Args a) {
+    if constexpr (S1 > 0) {
+        if (aligned(bits_of(a.p[0]) | bits_of(a.p[1]) | bits_of(a.p[2]))) return forward<true>(a);
+    }
+    forward<false>(a);
+}
+
+// p = {x, weight or null, inv, dy, add or null, dx}, i = {rows, D, Per}.
+template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
+    constexpr int E = FAST ? 8 : 1;
+    const int n = (int)a.i[2];
+    const i64 rows = a.i[0] * (a.i[1] / n);
+    const Team<LANES> team(rows);
+    const i64 at = team.row * n;
+    const wgt_t* weight = (const wgt_t*)a.p[1];
+    const act_t* add = a.p[4] ? (const act_t*)a.p[4] + at : nullptr;
+    act_t* dx = (act_t*)a.p[5] + at;
+    const Kept<act_t, LANES, S1, FAST> x((const act_t*)a.p[0] + at, n, team.lane);
+    const Kept<act_t, LANES, S1, FAST> dy((const act_t*)a.p[3] + at, n, team.lane);
+    const Kept<act_t, LANES, S1, FAST> more(add, n, team.lane);
+    const float inv = ((const float*)a.p[2])[team.row];
+    float dot = 0.0f;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E], g[E], w[E];
+        x.get(k, i, v);
+        dy.get(k, i, g);
+        if (weight) load<E>(weight + i, w);
+#pragma unroll
+        for (int e = 0; e < E; e++) dot += (weight ? g[e] * w[e] : g[e]) * v[e];
+    });
+    const float mean = team.sum(dot) * inv / (float)n;
+    if (!team.live) return;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E], g[E], w[E], m[E];
+        x.get(k, i, v);
+        dy.get(k, i, g);
+        if (weight) load<E>(weight + i, w);
+        if (add) more.get(k, i, m);
+#pragma unroll
+        for (int e = 0; e < E; e++) {
+            const float d = ((weight ? g[e] * w[e] : g[e]) - v[e] * inv * mean) * inv;
+            v[e] = add ? m[e] + d : d;
+        }
+        store<E>(dx + i, v);
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) rmsnorm_backward_input(Args a) {
+    if constexpr (S1 > 0) {
+        if (aligned(bits_of(a.p[0]) | bits_of(a.p[1]) | bits_of(a.p[3]) | bits_of(a.p[4]) | bits_of(a.p[5])))
+            return backward<true>(a);
+    }
+    backward<false>(a);
+}
+
+// Terms are dy * x * inv.
+struct Terms {
+    const act_t *x, *dy;
+    const float* inv;
+    i64 d, groups;
+    u32 per;
+    template <int E> __device__ __forceinline__ void operator()(i64 r, i64 c, float (&v)[E]) const {
+        float g[E];
+        load<E>(x + r * d + c, v);
+        load<E>(dy + r * d + c, g);
+        const float s = inv[r * groups + (u32)c / per];
+#pragma unroll
+        for (int e = 0; e < E; e++) v[e] = g[e] * (v[e] * s);
+    }
+};
+
+// p = {x, inv, dy, add or null, dweight [Per] f32}, i = {rows, D, Per}.
+extern "C" __global__ void __launch_bounds__(256) rmsnorm_weight_terms(Args a) {
+    const i64 d = a.i[1], per = a.i[2];
+    const Terms t = {(const act_t*)a.p[0], (const act_t*)a.p[2], (const float*)a.p[1], d, d / per, (u32)per};
+    column_terms(a.i[0], d, d % 8 == 0 && per % 8 == 0 && aligned(bits_of(t.x) | bits_of(t.dy)), (float*)a.work, t);
+}
+
+extern "C" __global__ void __launch_bounds__(1024) rmsnorm_weight_sums(Args a) {
+    column_finish(a.i[0], a.i[1], a.i[2], (const float*)a.work, (const float*)a.p[3], (float*)a.p[4]);
+}
