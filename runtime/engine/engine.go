@@ -102,7 +102,10 @@ func New(c Config) (*Engine, error) {
 			return nil, err
 		}
 	}
-	return e, e.genViews()
+	if err := e.genViews(); err != nil {
+		return nil, err
+	}
+	return e, e.warm()
 }
 
 // Plan is the plan that the engine runs.

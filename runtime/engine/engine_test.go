@@ -267,3 +267,32 @@ func TestPrepareRefuses(t *testing.T) {
 		}
 	}
 }
+
+// warmer is a null device that takes note of what it is to prepare.
+type warmer struct {
+	*null.Device
+	launches map[string]bool
+}
+
+func (w *warmer) Warm(run func(q device.Queue)) error {
+	run(&noting{w.Queue(device.Compute), w.launches})
+	return nil
+}
+
+type noting struct {
+	device.Queue
+	launches map[string]bool
+}
+
+func (q *noting) Launch(k *device.Kernel, _ device.Args) { q.launches[k.Name] = true }
+func (q *noting) Copy(_, _ device.Ptr, _ int64)          {}
+
+// TestDeviceIsWarmed: a device that prepares kernels is shown those of the compute lane, and
+// nothing is submitted by that.
+func TestDeviceIsWarmed(t *testing.T) {
+	w := &warmer{null.New(), map[string]bool{}}
+	toyEngine(t, newToy(0), w)
+	if len(w.launches) == 0 || w.Launches != 0 || w.Copies != 0 {
+		t.Errorf("noted %v; submitted %d launches and %d copies", w.launches, w.Launches, w.Copies)
+	}
+}

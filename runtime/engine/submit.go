@@ -20,23 +20,28 @@ func (e *Engine) submit(cs []command) {
 		for _, w := range c.waits {
 			q.Wait(w)
 		}
-		switch c.kind {
-		case plan.Compute:
-			c.fn(q, c.bind)
-		case plan.Norm:
-			e.steps.Norm(q, c.norm)
-		case plan.Accumulate:
-			e.steps.Accumulate(q, c.add)
-		case plan.Reduce:
-			e.steps.Reduce(q, c.reduce)
-		case plan.Update:
-			e.steps.Update(q, c.update)
-		default:
-			q.Copy(c.dst, c.src, c.bytes)
-		}
+		e.enqueue(q, c)
 		if c.record != nil {
 			q.Record(c.record)
 		}
+	}
+}
+
+// enqueue enqueues what a command does, without its waits and its record.
+func (e *Engine) enqueue(q device.Queue, c *command) {
+	switch c.kind {
+	case plan.Compute:
+		c.fn(q, c.bind)
+	case plan.Norm:
+		e.steps.Norm(q, c.norm)
+	case plan.Accumulate:
+		e.steps.Accumulate(q, c.add)
+	case plan.Reduce:
+		e.steps.Reduce(q, c.reduce)
+	case plan.Update:
+		e.steps.Update(q, c.update)
+	default:
+		q.Copy(c.dst, c.src, c.bytes)
 	}
 }
 

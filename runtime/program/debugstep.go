@@ -130,9 +130,10 @@ func (d *debugRun) run() error {
 
 // load sets every weight.
 func (d *debugRun) load() error {
+	state := slabs{e: d.engine}
 	for i := range d.prog.Plan.Slabs {
 		s := &d.prog.Plan.Slabs[i]
-		w := floats(slabView(d.engine, s.Weight))
+		w := floats(state.view(s.Weight))
 		for _, p := range s.Params {
 			t := d.in.Lookup("init." + p.Name)
 			if t == nil || !slices.Equal(t.Shape, p.Shape) {
@@ -145,14 +146,15 @@ func (d *debugRun) load() error {
 			copy(w[p.Off:], v)
 		}
 	}
-	return nil
+	return state.flush()
 }
 
 // dump copies a part of every parameter's state.
 func (d *debugRun) dump(prefix string, which func(s *plan.Slab) plan.BufID) {
+	state := slabs{e: d.engine}
 	for i := range d.prog.Plan.Slabs {
 		s := &d.prog.Plan.Slabs[i]
-		raw := slabView(d.engine, which(s))
+		raw := state.view(which(s))
 		for _, p := range s.Params {
 			data := slices.Clone(raw[4*p.Off:][:4*elems(p.Shape)])
 			d.out = append(d.out, safetensors.Entry{Name: prefix + p.Name, DType: "F32", Shape: p.Shape, Data: data})

@@ -85,7 +85,11 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 		return err
 	}
 	defer e.Device().Close()
-	if err := c.LoadSlabs(p.Plan, func(id plan.BufID) []byte { return slabView(e, id) }, false); err != nil {
+	state := slabs{e: e}
+	if err := c.LoadSlabs(p.Plan, state.view, false); err != nil {
+		return err
+	}
+	if err := state.flush(); err != nil {
 		return err
 	}
 	w := bufio.NewWriter(out)

@@ -15,7 +15,8 @@ import (
 // initialize fills the weights of a fresh model; moments are zero already. Element i of a
 // parameter is a pure function of the seed, the parameter's path and i, so it does not depend
 // on placement, slabs, threads or what else the model has.
-func initialize(e *engine.Engine, seed int64) {
+func initialize(e *engine.Engine, seed int64) error {
+	state := slabs{e: e}
 	type piece struct {
 		dst  []float32
 		key  uint64
@@ -26,7 +27,7 @@ func initialize(e *engine.Engine, seed int64) {
 	var pieces []piece
 	for i := range e.Plan().Slabs {
 		s := &e.Plan().Slabs[i]
-		b := slabView(e, s.Weight)
+		b := state.view(s.Weight)
 		w := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 		for _, p := range s.Params {
 			n := elems(p.Shape)
@@ -47,6 +48,7 @@ func initialize(e *engine.Engine, seed int64) {
 		})
 	}
 	wg.Wait()
+	return state.flush()
 }
 
 func elems(shape []int64) int64 {
@@ -55,11 +57,6 @@ func elems(shape []int64) int64 {
 		n *= d
 	}
 	return n
-}
-
-// slabView is a whole buffer in memory.
-func slabView(e *engine.Engine, id plan.BufID) []byte {
-	return e.Device().View(e.Ptr(id, 0), e.Plan().Buffers[id].Bytes)
 }
 
 // paramKey derives a parameter's stream from the seed and its path.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/engine"
@@ -53,6 +54,22 @@ func preflight(p *plan.Plan, infer bool) error {
 		Help("compile with a smaller --micro-batch, --recompute all, or a smaller preset; `mtc inspect` shows what takes the memory")
 }
 
+// fits refuses a plan that a GPU has no memory for.
+func fits(p *plan.Plan, infer bool, d device.Device) error {
+	gpu, ok := d.(interface{ Free() (free, total int64) })
+	if !ok {
+		return nil
+	}
+	want, _ := memory(p, infer)
+	free, total := gpu.Free()
+	if want <= free {
+		return nil
+	}
+	return fault.New("MT0506", "", "%s needs %s of device memory, and %s of the %s of %s are free", p.Model,
+		telemetry.Bytes(want), telemetry.Bytes(free), telemetry.Bytes(total), d.Name()).OnMachine().
+		Help("compile with a smaller --micro-batch, --recompute all or --placement stream; `mtc inspect` shows what takes the memory")
+}
+
 // outOfMemory is a fault of the machine.
 func outOfMemory(format string, args ...any) *fault.Error {
 	return fault.New("MT0410", "", format, args...).OnMachine()
@@ -64,8 +81,16 @@ func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
 		runtime.GOMAXPROCS(int(threads))
 	}
 	d, err := p.Device()
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fault.New("MT0501", "", "the device cannot be used").Wrap(err).OnMachine()
+	}
+	if err := fits(p.Plan, infer, d); err != nil {
+		d.Close()
+		return nil, err
 	}
 	e, err := engine.New(engine.Config{Plan: p.Plan, Templates: p.Templates, Tables: p.Tables, Steps: steps, Device: d, Infer: infer})
 	if err != nil {
@@ -75,6 +100,9 @@ func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
 			return nil, outOfMemory("the plan's memory cannot be had").Wrap(err)
 		}
 		return nil, err
+	}
+	if p.Plan.Target == "cuda" {
+		return e, nil // arenas are outside of Go's heap
 	}
 	// Arenas count as live heap, and the collector lets garbage grow with that; keep it small.
 	dev, host := memory(p.Plan, infer)
@@ -87,7 +115,13 @@ func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
 func failed(err error, wayBack string) error {
 	var task *engine.TaskError
 	var skipped *engine.SkippedError
+	var machine *fault.Error
 	switch {
+	case errors.As(err, &machine) && machine.Machine:
+		if wayBack != "" {
+			machine.Hint = strings.TrimPrefix(machine.Hint+"; "+wayBack, "; ")
+		}
+		return machine
 	case errors.As(err, &task):
 		return &internalError{err, wayBack}
 	case errors.As(err, &skipped):

@@ -179,11 +179,14 @@ func (s *session) matches() error {
 // start gives the weights their first values, or those of the checkpoint.
 func (s *session) start() error {
 	if s.from == nil {
-		initialize(s.engine, s.train.Seed)
-		return nil
+		return initialize(s.engine, s.train.Seed)
 	}
 	st := s.from.State
-	if err := s.from.LoadSlabs(s.plan, s.view, true); err != nil {
+	state := slabs{e: s.engine}
+	if err := s.from.LoadSlabs(s.plan, state.view, true); err != nil {
+		return err
+	}
+	if err := state.flush(); err != nil {
 		return err
 	}
 	s.engine.SetState(engine.State{Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InRow: st.InARow})
@@ -191,8 +194,6 @@ func (s *session) start() error {
 	s.saved, s.savedStep = s.from.Path, st.Step
 	return nil
 }
-
-func (s *session) view(id plan.BufID) []byte { return slabView(s.engine, id) }
 
 // run trains, and at the end evaluates and saves what has not been.
 func (s *session) run() error {
@@ -245,11 +246,16 @@ func (s *session) save(st engine.State) error {
 		keep = 3
 	}
 	start := time.Now()
+	state := slabs{e: s.engine}
+	files := checkpoint.FromSlabs(s.plan, state.view)
+	if state.err != nil {
+		return state.err
+	}
 	path, err := checkpoint.Save(s.out, checkpoint.State{
 		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
 		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.corpus.ID(),
 		Model: s.plan.Model, Hash: s.plan.Hash, Compiler: s.plan.Compiler,
-	}, checkpoint.FromSlabs(s.plan, s.view), keep)
+	}, files, keep)
 	if err != nil {
 		return err
 	}
