@@ -42,6 +42,11 @@ func Binary(dir, model string) string {
 // Build runs the Go toolchain on a folder of generated files and returns the executable's
 // path. On amd64 it turns on Go's SIMD package, which the CPU kernels use.
 func Build(ctx context.Context, dir, model string) (string, error) {
+	return build(ctx, dir, model, "", []string{"CGO_ENABLED=0"})
+}
+
+// build runs the toolchain with tags and more in its environment.
+func build(ctx context.Context, dir, model, tags string, env []string) (string, error) {
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		return "", &BuildError{
@@ -56,9 +61,9 @@ func Build(ctx context.Context, dir, model string) (string, error) {
 	}
 	// -mod=mod overrides a GOFLAGS that asks for a vendor folder; a go.work around the folder
 	// would hide the program's own module.
-	cmd := exec.CommandContext(ctx, tool, "build", "-mod=mod", "-buildvcs=false", "-o", binary, ".")
+	cmd := exec.CommandContext(ctx, tool, "build", "-mod=mod", "-buildvcs=false", "-tags="+tags, "-o", binary, ".")
 	cmd.Dir = dir
-	cmd.Env = buildEnv(os.Environ())
+	cmd.Env = append(buildEnv(os.Environ()), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -74,6 +79,9 @@ func Build(ctx context.Context, dir, model string) (string, error) {
 			e.Machine = true
 		case strings.Contains(text, "dial tcp") || strings.Contains(text, "GOPROXY=off") || strings.Contains(text, "no such host"):
 			e.Hint = "a module is missing from the module cache: run `go mod download` in the source of mtc while there is a network"
+			e.Machine = true
+		case tags == "cuda" && strings.Contains(text, "C compiler"):
+			e.Hint = "a program for CUDA is linked by a C compiler: install gcc and run `make cuda-sdk` again"
 			e.Machine = true
 		case strings.Contains(text, "no space left on device"):
 			e.Hint = "free some space, or set GOCACHE and GOTMPDIR to another disk"
@@ -95,5 +103,5 @@ func buildEnv(env []string) []string {
 	if runtime.GOARCH == "amd64" && !strings.Contains(experiment, "simd") {
 		experiment = strings.TrimPrefix(experiment+",simd", ",")
 	}
-	return append(env, "GOEXPERIMENT="+experiment, "GOWORK=off", "CGO_ENABLED=0")
+	return append(env, "GOEXPERIMENT="+experiment, "GOWORK=off")
 }

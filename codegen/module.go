@@ -21,6 +21,10 @@ type Module struct {
 	Go       string // go line
 	Requires []Require
 	Sums     []byte // go.sum lines of Requires
+	CUDA     struct {
+		Requires []Require // what a program for CUDA needs besides
+		Sums     []byte
+	}
 }
 
 // Require is a module that the runtime needs.
@@ -142,6 +146,8 @@ func readModule(dir string) (*Module, error) {
 	for _, r := range all {
 		if slices.ContainsFunc(imports, func(p string) bool { return p == r.Path || strings.HasPrefix(p, r.Path+"/") }) {
 			m.Requires = append(m.Requires, r)
+		} else if slices.Contains(cudaModules, r.Path) {
+			m.CUDA.Requires = append(m.CUDA.Requires, r)
 		}
 	}
 	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
@@ -150,8 +156,14 @@ func readModule(dir string) (*Module, error) {
 	}
 	for line := range bytes.Lines(sums) {
 		f := strings.Fields(string(line))
-		if len(f) == 3 && slices.Contains(m.Requires, Require{f[0], strings.TrimSuffix(f[1], "/go.mod")}) {
+		if len(f) != 3 {
+			continue
+		}
+		switch r := (Require{f[0], strings.TrimSuffix(f[1], "/go.mod")}); {
+		case slices.Contains(m.Requires, r):
 			m.Sums = append(m.Sums, line...)
+		case slices.Contains(m.CUDA.Requires, r):
+			m.CUDA.Sums = append(m.CUDA.Sums, line...)
 		}
 	}
 	return m, nil
@@ -161,6 +173,9 @@ func readModule(dir string) (*Module, error) {
 // root of the source. What only other packages need (a GPU's driver, the compiler's parser)
 // is not asked of the module cache.
 var programRoots = []string{"runtime/program", "runtime/device/cpu", "runtime/ops/all"}
+
+// cudaModules are the binding of the GPU's driver and what it imports.
+var cudaModules = []string{"gorgonia.org/cu", "github.com/google/uuid", "github.com/pkg/errors"}
 
 // programImports lists the packages of other modules that programs need, tests left out.
 func programImports(dir string) ([]string, error) {
@@ -205,6 +220,16 @@ func programImports(dir string) ([]string, error) {
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// on is the module as programs of a target need it.
+func (m *Module) on(target string) *Module {
+	if target != "cuda" {
+		return m
+	}
+	c := *m
+	c.Requires, c.Sums = slices.Concat(m.Requires, m.CUDA.Requires), slices.Concat(m.Sums, m.CUDA.Sums)
+	return &c
 }
 
 // files are go.mod and go.sum of a program.

@@ -136,7 +136,12 @@ func (b *builder) build(ctx context.Context, e *env, path string, o compileOptio
 	}
 	executable := ""
 	if !b.sourcesOnly {
-		binary, err := codegen.Build(ctx, b.dir, res.Plan.Model)
+		var binary string
+		if res.Plan.Target == "cuda" {
+			binary, err = codegen.BuildCUDA(ctx, b.dir, res.Plan.Model, module)
+		} else {
+			binary, err = codegen.Build(ctx, b.dir, res.Plan.Model)
+		}
 		if err != nil {
 			return buildFault(err)
 		}

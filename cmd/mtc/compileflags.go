@@ -30,7 +30,7 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Preset, "preset", "", "a preset of the model")
 	fs.StringArrayVar(&o.Set, "set", nil, "a value `k=v`: a parameter of the model (D=512) or a field of the train block (train.steps=100); repeat it for more")
 	fs.StringVar(&o.Model, "model", "", "which model, where a file has several")
-	enumFlag(fs, &o.Target, "target", "", "what it runs on", "cpu")
+	enumFlag(fs, &o.Target, "target", "", "what it runs on", "cpu", "cuda")
 	enumFlag(fs, &o.Placement, "placement", "", "where weights and optimizer state live: in device memory, or on the host, streaming through", "resident", "stream")
 	fs.Int64Var(&o.Slots, "slots", 2, "device slots that layer weights stream through")
 	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "device slots that layer gradients leave through")
