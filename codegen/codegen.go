@@ -3,13 +3,15 @@
 // text, Build is the only function that runs anything.
 //
 //	main.go                  what the program consists of
-//	plan_gen.go              the plan as tables, and the layout of every template's weights
+//	plan_gen.go              the plan as tables, and where the templates' values and weights lie
 //	template_<name>_gen.go   one function for each direction of a template, launch by launch
 //	go.mod, go.sum           where mtc's runtime is found (module.go)
 //	<model>.mt               the text it was compiled from
 //
 // The generated code is meant to be read. It imports only packages under runtime/, passes
-// gofmt and vet, and names for each launch the line of the .mt file it came from.
+// gofmt and vet, and names for each launch the line of the .mt file it came from. The files of
+// the templates are the same for every device: whatever depends on it (element types, sizes,
+// offsets) stands in plan_gen.go as constants.
 package codegen
 
 import (
@@ -42,9 +44,10 @@ func Generate(in Input) (map[string][]byte, error) {
 		return nil, fmt.Errorf("the plan has %d templates, the program %d", len(in.Plan.Templates), len(in.Program.Templates))
 	}
 	g := &generator{Input: in, templates: templateNames(in.Program)}
+	g.name()
 	files := map[string][]byte{}
 	for i, t := range in.Program.Templates {
-		text, err := g.templateFile(t, g.templates[i])
+		text, err := g.templateFile(i)
 		if err != nil {
 			return nil, fmt.Errorf("template %s: %w", t.Name, err)
 		}
@@ -73,10 +76,13 @@ func Generate(in Input) (map[string][]byte, error) {
 type generator struct {
 	Input
 	templates []string // Go names of the templates, unique without regard to case
+	weights   []weightNames
+	writers   [][]*funcWriter // by template: its functions, in the order of a file
 }
 
-// header is the first line of each generated file.
-func (g *generator) header() string {
+// header is the first line of each generated file. What is the same for every device does
+// not name the hash, which covers the device.
+func (g *generator) header(hash bool) string {
 	version := g.Plan.Compiler
 	if version == "" {
 		version = "(devel)"
@@ -85,7 +91,7 @@ func (g *generator) header() string {
 	if g.Plan.Source != "" {
 		s += " from " + filepath.Base(g.Plan.Source)
 	}
-	if g.Plan.Hash != "" {
+	if hash && g.Plan.Hash != "" {
 		s += " (" + g.Plan.Hash + ")"
 	}
 	return s + ". DO NOT EDIT."
@@ -120,9 +126,9 @@ func templateNames(p *ir.Program) []string {
 }
 
 // newFile starts a Go file.
-func (g *generator) newFile() *jen.File {
+func (g *generator) newFile(hash bool) *jen.File {
 	f := jen.NewFile("main")
-	f.HeaderComment("// " + g.header())
+	f.HeaderComment("// " + g.header(hash))
 	for _, p := range []string{pkgDevice, pkgEngine, pkgPlan, pkgProgram, pkgCPU} {
 		f.ImportName(p, path.Base(p))
 	}

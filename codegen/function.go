@@ -14,9 +14,10 @@ import (
 
 // funcWriter writes one function.
 type funcWriter struct {
-	t    *ir.Template
-	fn   *ir.Function
-	name string // Go name of the template
+	t       *ir.Template
+	fn      *ir.Function
+	name    string // Go name of the template
+	weights weightNames
 
 	names   localNames
 	slabs   []string // names of the weights of each slab, "" where none is used
@@ -24,7 +25,7 @@ type funcWriter struct {
 	byPlace map[localKey]*local
 	rows    map[*local]string // inside a loop: names of the views that move with the row
 	carried []carried         // inside a loop: addends that later chunks have and the first may not
-	chunk   string            // rows of a chunk, "" without a loop
+	chunked bool              // has a loop over chunks
 	hasLast bool
 	in      loopKind
 }
@@ -34,6 +35,10 @@ type local struct {
 	name  string
 	place ir.Place
 	early bool // lies where a result comes later
+	// Constants in plan_gen.go: its offset in its region, and the bytes of a row of it where a
+	// loop moves along the rows.
+	off, row string
+	rowBytes int64
 }
 
 type localKey struct {
@@ -59,8 +64,8 @@ const (
 	lastRow
 )
 
-func newFuncWriter(t *ir.Template, fn *ir.Function, name string) *funcWriter {
-	w := &funcWriter{t: t, fn: fn, name: name, names: localNames{}, byPlace: map[localKey]*local{}}
+func newFuncWriter(t *ir.Template, fn *ir.Function, name string, weights weightNames) *funcWriter {
+	w := &funcWriter{t: t, fn: fn, name: name, weights: weights, names: localNames{}, byPlace: map[localKey]*local{}}
 	for _, s := range []string{"b", "queue", "row", "rows", "device", "engine", "min", "int", "int64", "opcopy"} {
 		w.names[s] = true
 	}
@@ -91,7 +96,9 @@ func (w *funcWriter) collect(body []ir.Stmt) {
 		switch s := s.(type) {
 		case *ir.Call:
 			for _, a := range s.Args {
-				w.local(a.Place)
+				if l := w.local(a.Place); l != nil {
+					l.rowBytes = max(l.rowBytes, a.Place.RowBytes)
+				}
 				if a.Place.Region == ir.RWeight && w.slabs[a.Place.Index] == "" {
 					w.slabs[a.Place.Index] = w.slabName(a.Place.Index)
 				}
@@ -100,7 +107,7 @@ func (w *funcWriter) collect(body []ir.Stmt) {
 			if s.Last {
 				w.hasLast = true
 			} else {
-				w.chunk = strconv.FormatInt(s.Chunk, 10)
+				w.chunked = true
 			}
 			w.collect(s.Body)
 		case *ir.IfFirst:
@@ -171,7 +178,7 @@ func (w *funcWriter) body() ([]jen.Code, error) {
 		for _, r := range s.regions {
 			for _, l := range w.inRegion(r) {
 				if l.early == s.early {
-					lines = append(lines, jen.Id(l.name).Op(":=").Add(address(l.place)).Comment(l.place.Value))
+					lines = append(lines, jen.Id(l.name).Op(":=").Add(address(l)).Comment(l.place.Value))
 				}
 			}
 		}
@@ -228,10 +235,11 @@ func (w *funcWriter) slabText(slab int) string {
 }
 
 // address is where a local lies.
-func address(p ir.Place) *jen.Statement {
+func address(l *local) *jen.Statement {
+	p := l.place
 	b := func(field string) *jen.Statement { return jen.Id("b").Dot(field) }
 	at := func(s *jen.Statement) *jen.Statement {
-		return s.Dot("At").Call(jen.Lit(int(p.Off)))
+		return s.Dot("At").Call(jen.Id(l.off))
 	}
 	switch p.Region {
 	case ir.RIn:
@@ -353,7 +361,7 @@ func (w *funcWriter) views(body []ir.Stmt) []jen.Code {
 			}
 			w.rows[l] = w.names.take(l.name + suffix)
 			out = append(out, jen.Id(w.rows[l]).Op(":=").Id(l.name).Dot("At").Call(
-				jen.Id("row").Op("*").Lit(int(a.Place.RowBytes))).Comment(comment))
+				jen.Id("row").Op("*").Id(l.row)).Comment(comment))
 		}
 	}
 	return out

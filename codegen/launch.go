@@ -153,11 +153,14 @@ func (w *funcWriter) offset(p ir.Place) *jen.Statement {
 }
 
 func (w *funcWriter) weightConst(p ir.Place) string {
-	for k, i := range w.t.Slabs[p.Index].Weights {
-		path := w.t.Graph.Weights[i].Path
-		if w.t.Slabs[p.Index].Offs[k]*4 == p.Off && strings.TrimPrefix(p.Name, "d.") == path {
-			return weightName(w.name, w.t, i)
+	for _, i := range w.t.Slabs[p.Index].Weights {
+		if path := w.t.Graph.Weights[i].Path; path != strings.TrimPrefix(p.Name, "d.") {
+			continue
 		}
+		if p.Region == ir.RWeight {
+			return w.weights.value[i]
+		}
+		return w.weights.grad[i]
 	}
 	return ""
 }
@@ -171,7 +174,7 @@ func (w *funcWriter) carry(p ir.Place) string {
 			return c.name
 		}
 	}
-	c := carried{name: w.names.take("add" + strings.TrimPrefix(off, camel(w.name))), slab: p.Index, off: off}
+	c := carried{name: w.names.take("add" + camel(strings.TrimPrefix(p.Name, "d."))), slab: p.Index, off: off}
 	w.carried = append(w.carried, c)
 	return c.name
 }

@@ -8,7 +8,7 @@ import (
 
 // mainFile writes main.go: the program's parts in one place.
 func (g *generator) mainFile() ([]byte, error) {
-	f := g.newFile()
+	f := g.newFile(true)
 	f.PackageComment(fmt.Sprintf("// Program %s trains and samples the model of the same name, on the plan in plan_gen.go.", g.Program.Model.Name))
 	f.PackageComment("// Each template_*_gen.go holds the launches of one kind of unit.")
 

@@ -6,17 +6,21 @@ import (
 	"strings"
 
 	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/runtime/tensor"
 )
 
 // planFile writes plan_gen.go. The tables are long, so that they are written as text that is
 // gofmt-clean as it stands; a test holds it to that.
 func (g *generator) planFile() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "// %s\n\npackage main\n\nimport (\n", g.header())
+	fmt.Fprintf(&b, "// %s\n\npackage main\n\nimport (\n", g.header(true))
 	var body bytes.Buffer
 	g.sizes(&body)
-	for i, t := range g.Program.Templates {
-		layout(&body, t, g.templates[i])
+	for i := range g.Program.Templates {
+		g.layout(&body, i)
+		for _, w := range g.writers[i] {
+			w.offsets(&body)
+		}
 	}
 	l := &literals{out: &body}
 	l.plan(g.Plan)
@@ -55,32 +59,32 @@ func (g *generator) sizes(b *bytes.Buffer) {
 	consts(b, lines)
 }
 
-// layout writes the offsets of a template's weights in their slabs.
-func layout(b *bytes.Buffer, t *ir.Template, name string) {
+// layout writes the offsets of a template's weights in their slabs, and of their gradients,
+// which are f32 whatever the weights are.
+func (g *generator) layout(b *bytes.Buffer, i int) {
+	t, names := g.Program.Templates[i], g.weights[i]
 	if len(t.Graph.Weights) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n// Weights of template %s: byte offsets in the slab they are bound with; gradients lie alike.\n", name)
-	var lines [][3]string
-	for s, l := range t.Slabs {
-		for k, i := range l.Weights {
-			w := t.Graph.Weights[i]
-			lines = append(lines, [3]string{weightName(name, t, i), fmt.Sprint(4 * l.Offs[k]), fmt.Sprintf("slab %d: %s %s", s, w.Path, w.Shape)})
+	weight := g.Program.DType
+	for _, part := range []struct {
+		title string
+		names []string
+		typ   tensor.DType
+	}{
+		{"Weights of template %s: byte offsets in the slab they are bound with.", names.value, weight},
+		{"Gradients of the weights of template %s: byte offsets in the slab's gradient.", names.grad, tensor.F32},
+	} {
+		var lines [][3]string
+		for s, l := range t.Slabs {
+			for k, i := range l.Weights {
+				w := tensor.Type{DType: part.typ, Shape: t.Graph.Weights[i].Shape}
+				lines = append(lines, [3]string{part.names[i], fmt.Sprint(part.typ.Size() * l.Offs[k]), fmt.Sprintf("slab %d: %s %s", s, t.Graph.Weights[i].Path, w)})
+			}
 		}
+		fmt.Fprintf(b, "\n// "+part.title+"\n", g.templates[i])
+		consts(b, lines)
 	}
-	consts(b, lines)
-}
-
-// weightName is the constant of a weight: template and path, unique within the template.
-func weightName(template string, t *ir.Template, i int) string {
-	name := camel(template) + camel(t.Graph.Weights[i].Path)
-	for k, n := 0, 2; k < i; k++ {
-		if camel(template)+camel(t.Graph.Weights[k].Path) == camel(template)+camel(t.Graph.Weights[i].Path) {
-			name = fmt.Sprintf("%s%d", camel(template)+camel(t.Graph.Weights[i].Path), n)
-			n++
-		}
-	}
-	return name
 }
 
 // consts writes a block of constants with comments, aligned as gofmt does.

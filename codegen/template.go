@@ -20,24 +20,20 @@ var funcSuffix = [plan.NumFuncs]string{
 // funcOrder is the order of functions in a file.
 var funcOrder = []plan.Func{plan.Forward, plan.Recompute, plan.Backward, plan.Loss, plan.EvalLoss, plan.Infer}
 
-// templateFile writes the functions of one template.
-func (g *generator) templateFile(t *ir.Template, name string) ([]byte, error) {
-	f := g.newFile()
+// templateFile writes the functions of template i.
+func (g *generator) templateFile(i int) ([]byte, error) {
+	t, name := g.Program.Templates[i], g.templates[i]
+	f := g.newFile(false)
 	f.HeaderComment("// Template " + name + ": what " + g.usersOf(t) + ", launch by launch.")
-	for _, kind := range funcOrder {
-		fn := t.Funcs[kind]
-		if fn == nil {
-			continue
-		}
-		w := newFuncWriter(t, fn, name)
+	for _, w := range g.writers[i] {
 		body, err := w.body()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", kind, err)
+			return nil, fmt.Errorf("%s: %w", w.fn.Func, err)
 		}
 		for _, line := range w.doc() {
 			f.Comment(line)
 		}
-		f.Func().Id(name+funcSuffix[kind]).Params(
+		f.Func().Id(w.goName()).Params(
 			jen.Id("queue").Qual(pkgDevice, "Queue"),
 			jen.Id("b").Op("*").Qual(pkgEngine, "Binding"),
 		).Block(body...)
@@ -66,7 +62,7 @@ func (g *generator) usersOf(t *ir.Template) string {
 
 // doc says what a function does, what it reads and what it leaves, in lines of a comment.
 func (w *funcWriter) doc() []string {
-	name := w.name + funcSuffix[w.fn.Func]
+	name := w.goName()
 	in := w.interfaceText(ir.RIn)
 	var text string
 	switch w.fn.Func {
@@ -112,10 +108,10 @@ func (w *funcWriter) gradText() string {
 }
 
 func (w *funcWriter) chunkText() string {
-	if w.chunk == "" {
+	if !w.chunked {
 		return ""
 	}
-	return fmt.Sprintf(" Logits exist for %s rows at a time.", w.chunk)
+	return fmt.Sprintf(" Logits exist for %s rows at a time.", w.chunkName())
 }
 
 // interfaceText lists the values of a region with their types, in order of index, each once.

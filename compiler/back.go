@@ -12,6 +12,7 @@ import (
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/tensor"
 )
 
 // ready checks what only compiling needs: a batch and a sequence length, and options that
@@ -54,7 +55,16 @@ func templatePass(name, doc string, run func(*lower.Lowering)) pass {
 }
 
 func lowerOptions(s *state) lower.Options {
-	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: s.opts.Recompute}
+	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: s.opts.Recompute, DType: dtype(s)}
+}
+
+// dtype is what the target computes in: on a GPU what the train block's precision says; on a
+// CPU, whose kernels know nothing else, f32.
+func dtype(s *state) tensor.DType {
+	if t := s.res.Model.Train; s.opts.Target == "cuda" && t != nil && t.Precision == "bf16" {
+		return tensor.BF16
+	}
+	return tensor.F32
 }
 
 func startTemplates(s *state) {

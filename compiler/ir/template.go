@@ -10,8 +10,9 @@ import (
 // Program is a model lowered to templates: what the schedule builder and codegen read.
 type Program struct {
 	Model     *Model
-	Rows      int64 // sequences of one micro-batch
-	Prefill   int64 // positions of a prefill chunk
+	Rows      int64        // sequences of one micro-batch
+	Prefill   int64        // positions of a prefill chunk
+	DType     tensor.DType // what the device computes in: activations and its copy of the weights
 	Templates []*Template
 	Slabs     []*Slab
 	Units     []*UnitBinding
@@ -156,5 +157,6 @@ type Place struct {
 	Off      int64
 	RowBytes int64  // inside a Loop: bytes to add for each row before the chunk; 0: fixed
 	Name     string // what it holds, for readable code: "h", "dx", "q.weight"
-	Value    string // with the type: "[B, T, D = 64]", for comments
+	Value    string // its shape, "[B, T, D = 64]", for comments: the same for every device
+	DType    tensor.DType
 }

@@ -102,6 +102,9 @@ func newContents(v *verifier) *contents {
 	c.partials, c.hostPartials = filled(int(p.Micros)), filled(int(p.Micros))
 	for i, s := range p.Slabs {
 		c.fill(s.Weight, 0, thing{what: weights, of: int32(i)})
+		if s.Lo != plan.NoBuf {
+			c.fill(s.Lo, 0, thing{what: other})
+		}
 		c.fill(s.M, 0, thing{what: other})
 		c.fill(s.V, 0, thing{what: other})
 	}

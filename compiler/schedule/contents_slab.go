@@ -205,7 +205,7 @@ func (c *contents) update(t *plan.Task, cp int) error {
 		return fmt.Errorf("the slab's update of step %d is missing", c.updates[t.Slab]+1)
 	}
 	c.updates[t.Slab] = step
-	if t.Bind.Weights[0] != slab.Weight || t.Bind.Moments != [2]plan.BufID{slab.M, slab.V} {
+	if t.Bind.Weights[0] != slab.Weight || t.Bind.Lo != slab.Lo || t.Bind.Moments != [2]plan.BufID{slab.M, slab.V} {
 		return fmt.Errorf("it does not update the slab's state at home")
 	}
 	x, err := c.get(slab.Weight, cp, weights)

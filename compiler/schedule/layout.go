@@ -57,7 +57,10 @@ func (b *builder) layout() {
 
 const f32 = 4
 
-func slabBytes(s *plan.Slab) int64 { return s.Elems * f32 }
+func gradBytes(s *plan.Slab) int64 { return s.Elems * f32 }
+
+// weightBytes is the size of what the device computes with.
+func (b *builder) weightBytes(s *plan.Slab) int64 { return s.Elems * b.p.WeightSize() }
 
 // layoutWeights places weights and optimizer state: at home on the device, or at home on the
 // host with slots on the device, shared by the layers in rotation.
@@ -68,14 +71,16 @@ func (b *builder) layoutWeights() {
 	}
 	for i := range b.p.Slabs {
 		s := &b.p.Slabs[i]
-		n := slabBytes(s)
-		s.Weight = b.buffer(home, s.Name+".weight", n, memplan.Static)
-		s.M = b.buffer(train, s.Name+".m", n, memplan.Static)
-		s.V = b.buffer(train, s.Name+".v", n, memplan.Static)
+		s.Weight = b.buffer(home, s.Name+".weight", b.weightBytes(s), memplan.Static)
+		if b.p.Bf16() {
+			s.Lo = b.buffer(train, s.Name+".lo", s.Elems*2, memplan.Static)
+		}
+		s.M = b.buffer(train, s.Name+".m", s.Elems*f32, memplan.Static)
+		s.V = b.buffer(train, s.Name+".v", s.Elems*f32, memplan.Static)
 		b.weight = append(b.weight, s.Weight)
 	}
 	if b.stream {
-		b.weight = b.slots(devWeights, "weight", int(b.p.Slots), false)
+		b.weight = b.slots(devWeights, "weight", int(b.p.Slots), false, b.weightBytes)
 	}
 }
 
@@ -90,20 +95,20 @@ func (b *builder) layoutGrads() {
 	if whole {
 		for i := range b.p.Slabs {
 			s := &b.p.Slabs[i]
-			s.Grad = b.buffer(arena, s.Name+".grad", slabBytes(s), memplan.Static)
+			s.Grad = b.buffer(arena, s.Name+".grad", gradBytes(s), memplan.Static)
 			b.grad = append(b.grad, s.Grad)
 		}
 	}
 	b.stage = make([]plan.BufID, len(b.p.Slabs))
 	switch {
 	case b.stream:
-		b.grad = b.slots(devTrain, "grad", int(b.p.GradSlots), false)
+		b.grad = b.slots(devTrain, "grad", int(b.p.GradSlots), false, gradBytes)
 		if !whole || b.groups > 1 {
-			b.stage = b.slots(hostTrain, "stage", b.hostSlots, true)
+			b.stage = b.slots(hostTrain, "stage", b.hostSlots, true, gradBytes)
 		}
 	case !whole:
 		// The update follows on the same lane, so one slot serves all layers.
-		b.grad = b.slots(devTrain, "grad", 1, false)
+		b.grad = b.slots(devTrain, "grad", 1, false, gradBytes)
 	}
 	if !whole {
 		for i := range b.p.Slabs {
@@ -118,14 +123,14 @@ func (b *builder) layoutGrads() {
 
 // slots makes n slots for the layer slabs in rotation, and for the others one each or, with
 // share, one for all. It returns each slab's slot.
-func (b *builder) slots(arena, name string, n int, share bool) []plan.BufID {
+func (b *builder) slots(arena, name string, n int, share bool, size func(*plan.Slab) int64) []plan.BufID {
 	var layers, biggest, other int64
 	for s, r := range b.ring {
 		if r >= 0 {
 			layers++
-			biggest = max(biggest, slabBytes(&b.p.Slabs[s]))
+			biggest = max(biggest, size(&b.p.Slabs[s]))
 		} else {
-			other = max(other, slabBytes(&b.p.Slabs[s]))
+			other = max(other, size(&b.p.Slabs[s]))
 		}
 	}
 	ring := make([]plan.BufID, min(int64(n), layers))
@@ -139,7 +144,7 @@ func (b *builder) slots(arena, name string, n int, share bool) []plan.BufID {
 		case r >= 0:
 			out[s] = ring[r%len(ring)]
 		case !share:
-			out[s] = b.buffer(arena, b.p.Slabs[s].Name+"."+name+".slot", slabBytes(&b.p.Slabs[s]), memplan.Static)
+			out[s] = b.buffer(arena, b.p.Slabs[s].Name+"."+name+".slot", size(&b.p.Slabs[s]), memplan.Static)
 		default:
 			if shared == plan.NoBuf {
 				shared = b.buffer(arena, name+".slot", other, memplan.Static)
@@ -251,10 +256,10 @@ func (b *builder) layoutIO() {
 	}
 	p.GenTokens = static(devIO, "gen.tokens", p.Prefill*i32)
 	p.GenPositions = static(devIO, "gen.positions", p.Prefill*i32)
-	p.GenLogits = static(devIO, "gen.logits", p.Vocab*f32)
+	p.GenLogits = static(devIO, "gen.logits", p.Vocab*p.WeightSize())
 	p.HostGenTokens = static(hostIO, "host.gen.tokens", p.Prefill*i32)
 	p.HostGenPositions = static(hostIO, "host.gen.positions", p.Prefill*i32)
-	p.HostGenLogits = static(hostIO, "host.gen.logits", p.Vocab*f32)
+	p.HostGenLogits = static(hostIO, "host.gen.logits", p.Vocab*p.WeightSize())
 	for _, t := range b.prog.Tables {
 		id := static(devIO, t.Name, t.Table.Type.Bytes())
 		p.Tables = append(p.Tables, plan.Table{Name: t.Name, Buf: id})

@@ -17,6 +17,7 @@ func purposes(p *plan.Plan) []string {
 	}
 	for _, s := range p.Slabs {
 		set("weights", s.Weight)
+		set("masters", s.Lo)
 		set("moments", s.M, s.V)
 	}
 	for _, t := range p.Tables {

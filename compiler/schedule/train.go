@@ -74,11 +74,14 @@ func (b *builder) update(s, back int) {
 	t.Unit, t.Slab, t.Back = b.firstUser(s), s, back
 	t.Bind = plan.Bind{
 		Weights: []plan.BufID{slab.Weight}, Grads: []plan.BufID{slab.Grad},
-		Moments: [2]plan.BufID{slab.M, slab.V}, Scalars: scalars,
+		Lo: slab.Lo, Moments: [2]plan.BufID{slab.M, slab.V}, Scalars: scalars,
 	}
-	t.Reads = []plan.BufID{slab.Grad, scalars, slab.Weight, slab.M, slab.V}
-	t.Writes = []plan.BufID{slab.Weight, slab.M, slab.V}
-	// AdamW: about 14 operations an element; reads w, m, v, g and writes w, m, v.
+	state := []plan.BufID{slab.Weight, slab.M, slab.V}
+	if slab.Lo != plan.NoBuf {
+		state = append(state, slab.Lo)
+	}
+	t.Reads, t.Writes = append([]plan.BufID{slab.Grad, scalars}, state...), state
+	// AdamW: about 14 operations an element; reads w (or hi and lo), m, v, g and writes w, m, v.
 	t.FLOPs, t.Moved = 14*slab.Elems, 7*f32*slab.Elems
 	b.emit(t)
 }
@@ -143,7 +146,7 @@ func (b *builder) gradDone(s, u, g int) {
 		}
 		t := b.task(plan.Offload, device.D2H)
 		t.Unit, t.Slab = u, s
-		b.copyTask(t, dst, 0, b.grad[s], 0, slabBytes(&b.p.Slabs[s]))
+		b.copyTask(t, dst, 0, b.grad[s], 0, gradBytes(&b.p.Slabs[s]))
 		if g > 0 {
 			b.accumulate(s, u)
 		}
@@ -162,7 +165,7 @@ func (b *builder) accumulate(s, u int) {
 	slab := &b.p.Slabs[s]
 	t := b.task(plan.Accumulate, device.Host)
 	t.Unit, t.Slab = u, s
-	t.Src, t.Dst, t.Bytes = b.stage[s], slab.Grad, slabBytes(slab)
+	t.Src, t.Dst, t.Bytes = b.stage[s], slab.Grad, gradBytes(slab)
 	t.Bind.Add = []bool{true}
 	t.Reads, t.Writes = []plan.BufID{b.stage[s], slab.Grad}, []plan.BufID{slab.Grad}
 	t.FLOPs, t.Moved = slab.Elems, 3*f32*slab.Elems

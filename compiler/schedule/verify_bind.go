@@ -77,11 +77,20 @@ func (c *bindCheck) operands() {
 		}
 		c.listed("weights", t.Reads, b.Weights...)
 		c.listed("weights", t.Writes, b.Weights...)
+		c.listed("master", t.Reads, b.Lo)
+		c.listed("master", t.Writes, b.Lo)
+		if p.Bf16() != (b.Lo != plan.NoBuf) {
+			c.fail("it binds half a master, or one that is not split")
+		}
 		c.listed("moments", t.Writes, b.Moments[:]...)
 		c.listed("gradient", t.Reads, b.Grads...)
 		c.listed("scalars", t.Reads, b.Scalars)
 	case plan.Prefetch, plan.Offload, plan.Accumulate:
-		if t.Slab < 0 || t.Bytes != slabBytes(&p.Slabs[t.Slab]) || t.SrcOff != 0 || t.DstOff != 0 {
+		size := int64(f32)
+		if t.Kind == plan.Prefetch {
+			size = p.WeightSize()
+		}
+		if t.Slab < 0 || t.Bytes != p.Slabs[t.Slab].Elems*size || t.SrcOff != 0 || t.DstOff != 0 {
 			c.fail("it must move one whole slab")
 		}
 	}

@@ -94,7 +94,7 @@ func (b *builder) prefetch(fetches []fetch, i int, leftover bool) []fetch {
 		t := b.task(plan.Prefetch, device.H2D)
 		t.Unit, t.Slab = f.unit, f.slab
 		slab := &b.p.Slabs[f.slab]
-		b.copyTask(t, b.weight[f.slab], 0, slab.Weight, 0, slabBytes(slab))
+		b.copyTask(t, b.weight[f.slab], 0, slab.Weight, 0, b.weightBytes(slab))
 	}
 	return fetches
 }

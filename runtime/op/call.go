@@ -31,7 +31,11 @@ func (c *Call) DimOf(name string) tensor.Dim {
 // false when the call has no such operand (the bias of a linear without one).
 func (c *Call) Operand(name string) (t tensor.Type, ok bool) {
 	if base, isGrad := gradOf(name); isGrad {
-		return c.Operand(base)
+		t, ok = c.Operand(base)
+		if c.hasWeight(base) {
+			t.DType = tensor.F32
+		}
+		return t, ok
 	}
 	if t, ok = c.Input(name); ok {
 		return t, true
@@ -41,7 +45,7 @@ func (c *Call) Operand(name string) (t tensor.Type, ok bool) {
 	}
 	for _, w := range c.Weights {
 		if w.Name == name {
-			return tensor.Type{DType: tensor.F32, Shape: w.Shape}, true
+			return tensor.Type{DType: c.DType, Shape: w.Shape}, true
 		}
 	}
 	for _, tb := range c.Tables {
@@ -57,6 +61,15 @@ func (c *Call) Operand(name string) (t tensor.Type, ok bool) {
 		}
 	}
 	return tensor.Type{}, false
+}
+
+func (c *Call) hasWeight(name string) bool {
+	for _, w := range c.Weights {
+		if w.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 func gradOf(name string) (base string, ok bool) {

@@ -171,9 +171,14 @@ type Call struct {
 	In     []tensor.Type    // their types
 	Attr   map[string]Value // every non-tensor parameter, defaults filled in
 
+	// DType is what activations and weights are held in where the call runs: f32 (zero) or
+	// bf16. Inputs, output and State are activations; Saved values and tables are statistics
+	// and constants, whose types Infer gives; gradients of weights are f32.
+	DType tensor.DType
+
 	// Filled by Infer.
 	Out     tensor.Type
-	Saved   []Operand // extra results of Forward that backward may read
+	Saved   []Operand // extra results of Forward that backward may read: statistics
 	Weights []Weight
 	Tables  []Table
 	State   []Operand // per-instance buffers that live from call to call in generation

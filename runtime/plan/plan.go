@@ -42,6 +42,9 @@ type Plan struct {
 	Hash     string // of the model text and the values that change the schedule
 	Compiler string // version of mtc
 	Target   string // "cpu" or "cuda"
+	// Precision is what the device computes in, "f32" or "bf16": activations and its copy of
+	// the weights. Everything else is f32 in both.
+	Precision string
 
 	NumParams int64
 	Batch     int64 // rows a step
@@ -80,7 +83,7 @@ type Plan struct {
 	Partials                                       BufID // device, [Micros] pairs of float64; micro-batch m's pair is at byte 16*m
 	HostPartials                                   BufID // host copy of Partials for a reduce on the host lane, else NoBuf
 	Norms                                          BufID // one float64 for each slab (at byte 8*slab), where the norms are made
-	GenTokens, GenPositions, GenLogits             BufID // generation: [Prefill] i32, [Prefill] i32, [Vocab] f32
+	GenTokens, GenPositions, GenLogits             BufID // generation: [Prefill] i32, [Prefill] i32, [Vocab] in the plan's precision
 	HostGenTokens, HostGenPositions, HostGenLogits BufID
 
 	// ResultsEvent is recorded in first, steady and eval when Results is complete.
@@ -142,8 +145,10 @@ type Slab struct {
 	Elems  int64
 	Decay  int64 // the first Decay elements have weight decay
 	Params []Param
-	// Home of the state: on the host when streaming, on the device when resident.
-	Weight, M, V BufID
+	// Home of the state: on the host when streaming, on the device when resident. In f32 Weight
+	// is the master, f32. In bf16 the master is split: Weight holds hi, what the device
+	// computes with, and Lo the other 16 bits (split.go); M and V are f32.
+	Weight, Lo, M, V BufID
 	// Grad is where the whole step's gradient is when it is complete (host or device).
 	Grad BufID
 }
@@ -288,7 +293,8 @@ const (
 //	            when one of them is not finite and never cleared. With clipping off a first
 //	            reduce (Partials only) stands before the first update, and a last one (both)
 //	            after all norms; evaluation's has Partials only
-//	update      Reads Grads[0], Scalars; Writes Weights[0], Moments: the whole slab
+//	update      Reads Grads[0], Scalars; reads and writes Weights[0], Lo where the plan has it,
+//	            and Moments: the whole slab
 type Bind struct {
 	In, Out, DIn, DOut []BufID
 	Saved, Work        BufID
@@ -299,6 +305,7 @@ type Bind struct {
 	Partials           BufID    // loss, eval_loss: Plan.Partials (the pair of Micro); reduce: all pairs
 	Scalars            BufID    // loss, norm, reduce, update: the scalars block
 	Norms              BufID    // norm, reduce
+	Lo                 BufID    // update: the other half of the master
 	Moments            [2]BufID // update: m and v
 }
 

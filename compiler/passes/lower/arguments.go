@@ -33,7 +33,8 @@ func (p *placement) placeOf(f *fn, in *inst, o operand) ir.Place {
 	}
 	at := p.at[o.v]
 	at.Name = o.v.name
-	at.Value = typeText(f, o.v)
+	at.Value = shapeText(f, o.v)
+	at.DType = o.v.typ.DType
 	if in.inLoop && !o.v.chunk {
 		at.RowBytes = o.v.rowBytes
 	}
@@ -43,15 +44,23 @@ func (p *placement) placeOf(f *fn, in *inst, o operand) ir.Place {
 	return at
 }
 
-// typeText is a value's type for a comment. Where a function does not run over all of the
+// shapeText is a value's shape for a comment, the same on every device. Where a function does not run over all of the
 // micro-batch, the two leading dims of an activation are its rows.
-func typeText(f *fn, v *value) string {
+func shapeText(f *fn, v *value) string {
 	if v.rowBytes == 0 || len(v.typ.Shape) < 2 || !v.chunk && f.kind != plan.Infer {
-		return v.typ.String()
+		return commentType(v.typ)
 	}
 	rows := tensor.Dim{Name: "rows"}
 	if v.chunk && f.loop.Last {
 		rows = tensor.Dim{N: 1}
 	}
-	return tensor.Type{DType: v.typ.DType, Shape: append(tensor.Shape{rows}, v.typ.Shape[2:]...)}.String()
+	return commentType(tensor.Type{DType: v.typ.DType, Shape: append(tensor.Shape{rows}, v.typ.Shape[2:]...)})
+}
+
+// commentType leaves out the element type, except that of ids.
+func commentType(t tensor.Type) string {
+	if t.DType == tensor.BF16 {
+		t.DType = tensor.F32
+	}
+	return t.String()
 }

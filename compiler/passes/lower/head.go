@@ -10,12 +10,16 @@ import (
 	"github.com/megatrain/mtc/runtime/tensor"
 )
 
-// Defaults of the head's chunks. The logits of a chunk should stay near the processor's
+// Defaults of the head's chunks. On a processor the logits of a chunk should stay near its
 // cache, but each chunk reads the last weight three times and its gradient twice, so with
-// fewer rows than minChunk memory would set the pace.
+// fewer rows than minChunk memory would set the pace. A GPU has no such cache and needs more
+// rows to be busy.
 const (
 	logitsBytes = 16 << 20
 	minChunk    = 256
+
+	gpuLogitsBytes = 1 << 30
+	gpuMinChunk    = 1024
 )
 
 // Head makes the head's functions over the loss: Loss does forward, loss and backward of the
@@ -44,8 +48,8 @@ func (l *Lowering) lossFunction(t *tmpl, pre, tail []*ir.Node, train bool) *fn {
 	b.forward(pre)
 
 	rows := all.Rows()
-	chunk := l.chunkRows(t.Graph.Outputs[0].Type, rows)
-	if chunk < rows {
+	chunk, chunked := l.chunkRows(t.Graph.Outputs[0].Type, rows)
+	if chunked {
 		b.inLoop = true
 		b.sizes = size(t.Graph, 1, chunk)
 		b.emit = b.sizes
@@ -67,22 +71,32 @@ func (l *Lowering) lossFunction(t *tmpl, pre, tail []*ir.Node, train bool) *fn {
 		b.zeroUnwritten()
 	}
 	f := b.function(kind, b.insts, nil)
-	if chunk < rows {
+	if chunked {
 		f.loop = ir.Loop{Rows: rows, Chunk: chunk}
 	}
 	return f
 }
 
 // chunkRows is the number of rows of a chunk: a power of two within the limits, or all rows.
-func (l *Lowering) chunkRows(logits tensor.Type, rows int64) int64 {
-	limit, least := l.opts.LogitsBytes, l.opts.MinChunk
-	if limit <= 0 {
-		limit = logitsBytes
+// Whether there is a loop over chunks at all does not depend on the device, so that the code
+// is the same for all: where a device has room for all rows at once, the loop runs once.
+func (l *Lowering) chunkRows(logits tensor.Type, rows int64) (chunk int64, chunked bool) {
+	width := logits.Shape.Last().N
+	chunk = l.chunkFor(rows, width*tensor.F32.Size(), logitsBytes, minChunk)
+	chunked = chunk < rows
+	if logits.DType == tensor.BF16 {
+		chunk = l.chunkFor(rows, width*logits.DType.Size(), gpuLogitsBytes, gpuMinChunk)
 	}
-	if least <= 0 {
-		least = minChunk
+	return chunk, chunked
+}
+
+func (l *Lowering) chunkFor(rows, rowBytes, limit, least int64) int64 {
+	if l.opts.LogitsBytes > 0 {
+		limit = l.opts.LogitsBytes
 	}
-	rowBytes := logits.Shape.Last().N * logits.DType.Size()
+	if l.opts.MinChunk > 0 {
+		least = l.opts.MinChunk
+	}
 	chunk := int64(1)
 	for chunk < rows && (chunk < least || 2*chunk*rowBytes <= limit) {
 		chunk *= 2

@@ -5,6 +5,7 @@
 //	fuse        rewrites silu(gate) * up to one op
 //	recompute   notes for each unit whether backward makes again what it reads
 //	microbatch  gives B and T the sizes of one micro-batch
+//	dtypes      gives every value its element type by its role
 //	templates   equal units share one template; parameters get their slabs
 //	gradients   differentiates each template: forward, backward, what is saved between them,
 //	            or a function that makes again only what backward reads
@@ -22,6 +23,7 @@ package lower
 import (
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/tensor"
 )
 
 // Options are the values that shape templates. A zero field means its default.
@@ -31,9 +33,12 @@ type Options struct {
 	// Recompute says which units make again in backward what it reads: "all", "none" or "",
 	// or names of units with commas.
 	Recompute string
-	// LogitsBytes bounds the logits that exist at once in the head; 0: 16 MiB.
+	// DType is what the device computes in: f32 (default) or bf16.
+	DType tensor.DType
+	// LogitsBytes bounds the logits that exist at once in the head; 0: 16 MiB, or on a
+	// device that computes in bf16 1 GiB.
 	LogitsBytes int64
-	// MinChunk is the least number of rows of a head chunk, whatever LogitsBytes says; 0: 256.
+	// MinChunk is the least number of rows of a head chunk, whatever LogitsBytes says; 0: 256, or 1024.
 	MinChunk int64
 }
 
@@ -66,6 +71,7 @@ func Lower(m *ir.Model, o Options, diags *diag.List) *ir.Program {
 	Fuse(m)
 	Recompute(m, o, diags)
 	Microbatch(m, o, diags)
+	Dtypes(m, o)
 	if diags.HasErrors() {
 		return nil
 	}

@@ -441,18 +441,23 @@ func TestDefaultRows(t *testing.T) {
 func TestChunkRows(t *testing.T) {
 	for _, c := range []struct {
 		vocab, rows, want int64
+		chunked           bool
 		o                 Options
 	}{
-		{256, 8192, 8192, Options{}},  // 8 MiB: no chunks
-		{50257, 8192, 256, Options{}}, // 16 MiB hold 83 rows, but fewer than 256 do not pay
-		{8192, 8192, 512, Options{}},  // 16 MiB
-		{50257, 100, 100, Options{}},  // all there are
-		{64, 100, 16, Options{LogitsBytes: 4096, MinChunk: 4}},
+		{256, 8192, 8192, false, Options{}}, // 8 MiB: no chunks
+		{50257, 8192, 256, true, Options{}}, // 16 MiB hold 83 rows, but fewer than 256 do not pay
+		{8192, 8192, 512, true, Options{}},  // 16 MiB
+		{50257, 100, 100, false, Options{}}, // all there are
+		{64, 100, 16, true, Options{LogitsBytes: 4096, MinChunk: 4}},
+		{50257, 8192, 8192, true, Options{DType: tensor.BF16}}, // 824 MB: the same loop as above, once
+		{152064, 65536, 2048, true, Options{DType: tensor.BF16}},
+		{1 << 20, 65536, 1024, true, Options{DType: tensor.BF16}}, // 2 GiB, but fewer rows do not pay
+		{256, 8192, 8192, false, Options{DType: tensor.BF16}},
 	} {
 		l := &Lowering{opts: c.o}
-		logits := tensor.Type{Shape: tensor.Shape{{N: 1}, {N: c.rows}, {N: c.vocab}}}
-		if got := l.chunkRows(logits, c.rows); got != c.want {
-			t.Errorf("%d rows of %d logits: chunks of %d rows, want %d", c.rows, c.vocab, got, c.want)
+		logits := tensor.Type{DType: c.o.DType, Shape: tensor.Shape{{N: 1}, {N: c.rows}, {N: c.vocab}}}
+		if got, chunked := l.chunkRows(logits, c.rows); got != c.want || chunked != c.chunked {
+			t.Errorf("%d rows of %d %s logits: chunks of %d rows, %t; want %d, %t", c.rows, c.vocab, c.o.DType, got, chunked, c.want, c.chunked)
 		}
 	}
 }

@@ -85,11 +85,12 @@ func size(g *ir.Graph, batch, seq int64) *sizing {
 		s.types[v] = sized(v.Type, batch, seq)
 	}
 	for _, n := range g.Nodes {
-		c := &op.Call{Def: n.Call.Def, Inputs: n.Call.Inputs, Attr: n.Call.Attr}
+		c := &op.Call{Def: n.Call.Def, Inputs: n.Call.Inputs, Attr: n.Call.Attr, DType: n.Call.DType}
 		for _, v := range n.Inputs {
 			c.In = append(c.In, s.types[v])
 		}
 		mustInfer(c)
+		retype(c)
 		s.calls[n], s.types[n.Out] = c, c.Out
 	}
 	return s

@@ -118,9 +118,10 @@ func newBuilder(l *Lowering, t *tmpl, sizes, emit *sizing) *builder {
 	for s, layout := range t.Slabs {
 		for k, i := range layout.Weights {
 			w := t.Graph.Weights[i]
-			typ := tensor.Type{DType: tensor.F32, Shape: w.Shape}
+			typ := tensor.Type{DType: l.Program.DType, Shape: w.Shape}
 			x := b.fixed(w.Path, typ, pin{region: ir.RWeight, index: s, off: layout.Offs[k] * typ.DType.Size(), filled: true, locked: true})
 			b.weights[w] = x
+			typ.DType = tensor.F32
 			dw := b.fixed("d."+w.Path, typ, pin{region: ir.RGrad, index: s, off: layout.Offs[k] * typ.DType.Size(), filled: true, locked: true})
 			dw.mutable = true
 			b.dw[w] = dw

@@ -9,33 +9,163 @@ import (
 
 // Sizes of the functions in template_*_gen.go.
 const (
-	B    = 32    // sequences of a micro-batch
-	T    = 256   // positions of a sequence
+	B    = 8     // sequences of a micro-batch
+	T    = 128   // positions of a sequence
 	Rows = B * T // rows of every activation
 )
 
-// Weights of template embed: byte offsets in the slab they are bound with; gradients lie alike.
+// Weights of template embed: byte offsets in the slab they are bound with.
 const (
 	EmbedWteWeight = 0 // slab 0: wte.weight [V = 256, D = 128]
 )
 
-// Weights of template layer: byte offsets in the slab they are bound with; gradients lie alike.
+// Gradients of the weights of template embed: byte offsets in the slab's gradient.
+const (
+	EmbedWteWeightGrad = 0 // slab 0: wte.weight [V = 256, D = 128]
+)
+
+// Weights of template layer: byte offsets in the slab they are bound with.
 const (
 	LayerQWeight        = 0      // slab 0: q.weight [128, D = 128]
 	LayerKWeight        = 65536  // slab 0: k.weight [64, D = 128]
 	LayerVWeight        = 98304  // slab 0: v.weight [64, D = 128]
 	LayerOWeight        = 131072 // slab 0: o.weight [D = 128, 128]
-	LayerGateWeight     = 196608 // slab 0: gate.weight [F = 352, D = 128]
-	LayerUpWeight       = 376832 // slab 0: up.weight [F = 352, D = 128]
-	LayerDownWeight     = 557056 // slab 0: down.weight [D = 128, F = 352]
-	LayerAttnNormWeight = 737280 // slab 0: attn_norm.weight [D = 128]
-	LayerMlpNormWeight  = 737792 // slab 0: mlp_norm.weight [D = 128]
+	LayerGateWeight     = 196608 // slab 0: gate.weight [F = 512, D = 128]
+	LayerUpWeight       = 458752 // slab 0: up.weight [F = 512, D = 128]
+	LayerDownWeight     = 720896 // slab 0: down.weight [D = 128, F = 512]
+	LayerAttnNormWeight = 983040 // slab 0: attn_norm.weight [D = 128]
+	LayerMlpNormWeight  = 983552 // slab 0: mlp_norm.weight [D = 128]
 )
 
-// Weights of template head: byte offsets in the slab they are bound with; gradients lie alike.
+// Gradients of the weights of template layer: byte offsets in the slab's gradient.
+const (
+	LayerQWeightGrad        = 0      // slab 0: q.weight [128, D = 128]
+	LayerKWeightGrad        = 65536  // slab 0: k.weight [64, D = 128]
+	LayerVWeightGrad        = 98304  // slab 0: v.weight [64, D = 128]
+	LayerOWeightGrad        = 131072 // slab 0: o.weight [D = 128, 128]
+	LayerGateWeightGrad     = 196608 // slab 0: gate.weight [F = 512, D = 128]
+	LayerUpWeightGrad       = 458752 // slab 0: up.weight [F = 512, D = 128]
+	LayerDownWeightGrad     = 720896 // slab 0: down.weight [D = 128, F = 512]
+	LayerAttnNormWeightGrad = 983040 // slab 0: attn_norm.weight [D = 128]
+	LayerMlpNormWeightGrad  = 983552 // slab 0: mlp_norm.weight [D = 128]
+)
+
+// Values of layerForward in Saved: byte offsets.
+const (
+	LayerForwardH          = 8933376 // [B, T, D = 128]
+	LayerForwardHInv       = 9457664 // [B, T, 1]
+	LayerForwardQ          = 7868416 // [B, T, 128]
+	LayerForwardK          = 8392704 // [B, T, 64]
+	LayerForwardV          = 8654848 // [B, T, 64]
+	LayerForwardQRope      = 7868416 // [B, T, 128]
+	LayerForwardKRope      = 8392704 // [B, T, 64]
+	LayerForwardA          = 7344128 // [B, T, 128]
+	LayerForwardALse       = 8916992 // [B, T, H = 4]
+	LayerForwardO          = 6815744 // [B, T, D = 128]
+	LayerForwardX2         = 6815744 // [B, T, D = 128]
+	LayerForwardH2         = 6291456 // [B, T, D = 128]
+	LayerForwardH2Inv      = 7340032 // [B, T, 1]
+	LayerForwardGate       = 2097152 // [B, T, F = 512]
+	LayerForwardUp         = 4194304 // [B, T, F = 512]
+	LayerForwardGateSwiglu = 0       // [B, T, F = 512]
+)
+
+// Values of layerBackward in Saved: byte offsets.
+const (
+	LayerBackwardGateSwiglu = 0       // [B, T, F = 512]
+	LayerBackwardGate       = 2097152 // [B, T, F = 512]
+	LayerBackwardUp         = 4194304 // [B, T, F = 512]
+	LayerBackwardH2         = 6291456 // [B, T, D = 128]
+	LayerBackwardX2         = 6815744 // [B, T, D = 128]
+	LayerBackwardH2Inv      = 7340032 // [B, T, 1]
+	LayerBackwardA          = 7344128 // [B, T, 128]
+	LayerBackwardQRope      = 7868416 // [B, T, 128]
+	LayerBackwardKRope      = 8392704 // [B, T, 64]
+	LayerBackwardV          = 8654848 // [B, T, 64]
+	LayerBackwardALse       = 8916992 // [B, T, H = 4]
+	LayerBackwardH          = 8933376 // [B, T, D = 128]
+	LayerBackwardHInv       = 9457664 // [B, T, 1]
+)
+
+// Values of layerBackward in Work: byte offsets.
+const (
+	LayerBackwardDGateSwiglu = 0       // [B, T, F = 512]
+	LayerBackwardDGate       = 0       // [B, T, F = 512]
+	LayerBackwardDUp         = 2097152 // [B, T, F = 512]
+	LayerBackwardDH2         = 4194304 // [B, T, D = 128]
+	LayerBackwardDH2b        = 4194304 // [B, T, D = 128]
+	LayerBackwardDA          = 0       // [B, T, 128]
+	LayerBackwardDQRope      = 524288  // [B, T, 128]
+	LayerBackwardDKRope      = 1048576 // [B, T, 64]
+	LayerBackwardDV          = 1310720 // [B, T, 64]
+	LayerBackwardDK          = 1048576 // [B, T, 64]
+	LayerBackwardDQ          = 524288  // [B, T, 128]
+	LayerBackwardDH          = 0       // [B, T, D = 128]
+	LayerBackwardDHb         = 0       // [B, T, D = 128]
+	LayerBackwardDHc         = 0       // [B, T, D = 128]
+)
+
+// Values of layerInfer in State: byte offsets.
+const (
+	LayerInferAKcache = 0     // [T, 64]
+	LayerInferAVcache = 32768 // [T, 64]
+)
+
+// Values of layerInfer in Work: byte offsets.
+const (
+	LayerInferH          = 0      // [rows, D = 128]
+	LayerInferHInv       = 32768  // [rows, 1]
+	LayerInferQ          = 32768  // [rows, 128]
+	LayerInferK          = 65536  // [rows, 64]
+	LayerInferV          = 81920  // [rows, 64]
+	LayerInferQRope      = 32768  // [rows, 128]
+	LayerInferKRope      = 65536  // [rows, 64]
+	LayerInferA          = 0      // [rows, 128]
+	LayerInferH2         = 262144 // [rows, D = 128]
+	LayerInferH2Inv      = 0      // [rows, 1]
+	LayerInferGate       = 0      // [rows, F = 512]
+	LayerInferUp         = 131072 // [rows, F = 512]
+	LayerInferGateSwiglu = 0      // [rows, F = 512]
+	LayerInferDown       = 131072 // [rows, D = 128]
+)
+
+// Weights of template head: byte offsets in the slab they are bound with.
 const (
 	HeadHeadWeight = 0      // slab 0: head.weight [V = 256, D = 128]
 	HeadNormWeight = 131072 // slab 0: norm.weight [D = 128]
+)
+
+// Gradients of the weights of template head: byte offsets in the slab's gradient.
+const (
+	HeadHeadWeightGrad = 0      // slab 0: head.weight [V = 256, D = 128]
+	HeadNormWeightGrad = 131072 // slab 0: norm.weight [D = 128]
+)
+
+// Values of headLoss in Work: byte offsets.
+const (
+	HeadLossNorm    = 1048576 // [B, T, D = 128]
+	HeadLossNormInv = 2097152 // [B, T, 1]
+	HeadLossHead    = 0       // [B, T, V = 256]
+	HeadLossDHead   = 0       // [B, T, V = 256]
+	HeadLossDNorm   = 1572864 // [B, T, D = 128]
+)
+
+// Values of headEvalLoss in Work: byte offsets.
+const (
+	HeadEvalLossNorm    = 1048576 // [B, T, D = 128]
+	HeadEvalLossNormInv = 0       // [B, T, 1]
+	HeadEvalLossHead    = 0       // [B, T, V = 256]
+)
+
+// Values of headInfer in Work: byte offsets.
+const (
+	HeadInferNorm    = 0   // [1, D = 128]
+	HeadInferNormInv = 512 // [1, 1]
+)
+
+// Values that headInfer goes along row by row: bytes of a row.
+const (
+	HeadInferXRow = 512 // [rows, D = 128]
 )
 
 // Short names that keep the rows of the tables short.
@@ -51,19 +181,20 @@ var thePlan = plan.Plan{
 	Hash:             "0123456789abcdef",
 	Compiler:         "v0.0.0",
 	Target:           "cpu",
-	NumParams:        1173120,
-	Batch:            32,
-	Seq:              256,
+	Precision:        "f32",
+	NumParams:        1049728,
+	Batch:            8,
+	Seq:              128,
 	Vocab:            256,
 	Micros:           1,
 	Groups:           1,
-	Rows:             32,
+	Rows:             8,
 	Prefill:          64,
 	Placement:        "resident",
 	Clip:             true,
 	Slots:            2,
 	GradSlots:        2,
-	Train:            plan.Train{Steps: 400, Optimizer: plan.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-08, Decay: 0.1}, LR: plan.Schedule{Kind: "cosine", Peak: 0.003, Final: 0.0003, Warmup: 40}, Clip: 1, EvalEvery: 100, EvalSteps: 20, SaveEvery: 200, SaveKeep: 2, Seed: 1337},
+	Train:            plan.Train{Steps: 1100, Optimizer: plan.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-08, Decay: 0.1}, LR: plan.Schedule{Kind: "cosine", Peak: 0.004, Final: 0.0001, Warmup: 60}, Clip: 1, EvalEvery: 550, EvalSteps: 40, SaveEvery: 550, SaveKeep: 2, Seed: 1337},
 	Arenas:           theArenas,
 	Buffers:          theBuffers,
 	Slabs:            theSlabs,
@@ -72,33 +203,33 @@ var thePlan = plan.Plan{
 	Tables:           theTables,
 	Events:           12,
 	Tasks:            theTasks,
-	Lists:            [6]plan.Range{{End: 28}, {Start: 28, End: 64}, {Start: 64, End: 72}, {Start: 72, End: 85}, {Start: 85, End: 95}, {Start: 95, End: 105}},
+	Lists:            [6]plan.Range{{End: 22}, {Start: 22, End: 50}, {Start: 50, End: 56}, {Start: 56, End: 67}, {Start: 67, End: 75}, {Start: 75, End: 83}},
 	Spans:            theSpans,
-	Tokens:           67,
-	Targets:          68,
-	Positions:        69,
-	HostTokens:       72,
-	HostTargets:      73,
-	Scalars:          70,
-	HostScalars:      74,
-	Results:          75,
-	Partials:         71,
-	Norms:            76,
-	GenTokens:        77,
-	GenPositions:     78,
-	GenLogits:        79,
-	HostGenTokens:    80,
-	HostGenPositions: 81,
-	HostGenLogits:    82,
+	Tokens:           49,
+	Targets:          50,
+	Positions:        51,
+	HostTokens:       54,
+	HostTargets:      55,
+	Scalars:          52,
+	HostScalars:      56,
+	Results:          57,
+	Partials:         53,
+	Norms:            58,
+	GenTokens:        59,
+	GenPositions:     60,
+	GenLogits:        61,
+	HostGenTokens:    62,
+	HostGenPositions: 63,
+	HostGenLogits:    64,
 	ResultsEvent:     4,
 }
 
 var theArenas = []plan.Arena{
-	{Name: "device.weights", Bytes: 4692480, GenBytes: 4692480},
-	{Name: "device.train", Bytes: 14077440},
-	{Name: "device.activations", Bytes: 420610048, GenBytes: 28114944},
-	{Name: "device.io", Bytes: 198912, GenBytes: 34048},
-	{Name: "host.io", Memory: device.HostMemory, Bytes: 133120, GenBytes: 1280},
+	{Name: "device.weights", Bytes: 4198912, GenBytes: 4198912},
+	{Name: "device.train", Bytes: 12596736},
+	{Name: "device.activations", Bytes: 45711360, GenBytes: 5046272},
+	{Name: "device.io", Bytes: 39168, GenBytes: 17664},
+	{Name: "host.io", Memory: device.HostMemory, Bytes: 18432, GenBytes: 1280},
 }
 
 var theBuffers = []plan.Buffer{
@@ -106,162 +237,122 @@ var theBuffers = []plan.Buffer{
 	{Name: "embed.weight", Bytes: 131072},
 	{Name: "embed.m", Arena: 1, Bytes: 131072},
 	{Name: "embed.v", Arena: 1, Off: 131072, Bytes: 131072},
-	{Name: "layer[0].weight", Off: 131072, Bytes: 738304},
-	{Name: "layer[0].m", Arena: 1, Off: 262144, Bytes: 738304},
-	{Name: "layer[0].v", Arena: 1, Off: 1000448, Bytes: 738304},
-	{Name: "layer[1].weight", Off: 869376, Bytes: 738304},
-	{Name: "layer[1].m", Arena: 1, Off: 1738752, Bytes: 738304},
-	{Name: "layer[1].v", Arena: 1, Off: 2477056, Bytes: 738304},
-	{Name: "layer[2].weight", Off: 1607680, Bytes: 738304},
-	{Name: "layer[2].m", Arena: 1, Off: 3215360, Bytes: 738304},
-	{Name: "layer[2].v", Arena: 1, Off: 3953664, Bytes: 738304},
-	{Name: "layer[3].weight", Off: 2345984, Bytes: 738304},
-	{Name: "layer[3].m", Arena: 1, Off: 4691968, Bytes: 738304},
-	{Name: "layer[3].v", Arena: 1, Off: 5430272, Bytes: 738304},
-	{Name: "layer[4].weight", Off: 3084288, Bytes: 738304},
-	{Name: "layer[4].m", Arena: 1, Off: 6168576, Bytes: 738304},
-	{Name: "layer[4].v", Arena: 1, Off: 6906880, Bytes: 738304},
-	{Name: "layer[5].weight", Off: 3822592, Bytes: 738304},
-	{Name: "layer[5].m", Arena: 1, Off: 7645184, Bytes: 738304},
-	{Name: "layer[5].v", Arena: 1, Off: 8383488, Bytes: 738304},
-	{Name: "head.weight", Off: 4560896, Bytes: 131584},
-	{Name: "head.m", Arena: 1, Off: 9121792, Bytes: 131584},
-	{Name: "head.v", Arena: 1, Off: 9253376, Bytes: 131584},
-	{Name: "embed.grad", Arena: 1, Off: 9384960, Bytes: 131072},
-	{Name: "layer[0].grad", Arena: 1, Off: 9516032, Bytes: 738304},
-	{Name: "layer[1].grad", Arena: 1, Off: 10254336, Bytes: 738304},
-	{Name: "layer[2].grad", Arena: 1, Off: 10992640, Bytes: 738304},
-	{Name: "layer[3].grad", Arena: 1, Off: 11730944, Bytes: 738304},
-	{Name: "layer[4].grad", Arena: 1, Off: 12469248, Bytes: 738304},
-	{Name: "layer[5].grad", Arena: 1, Off: 13207552, Bytes: 738304},
-	{Name: "head.grad", Arena: 1, Off: 13945856, Bytes: 131584},
-	{Name: "work", Arena: 2, Bytes: 27262976},
-	{Name: "embed.out[0].micro[0]", Arena: 2, Off: 27262976, Bytes: 4194304},
-	{Name: "embed.d.out[0].micro[0]", Arena: 2, Off: 31457280, Bytes: 4194304},
-	{Name: "layer[0].out[0].micro[0]", Arena: 2, Off: 31457280, Bytes: 4194304},
-	{Name: "layer[0].d.out[0].micro[0]", Arena: 2, Off: 95617024, Bytes: 4194304},
-	{Name: "layer[0].saved.micro[0]", Arena: 2, Off: 35651584, Bytes: 59965440},
-	{Name: "layer[1].out[0].micro[0]", Arena: 2, Off: 95617024, Bytes: 4194304},
-	{Name: "layer[1].d.out[0].micro[0]", Arena: 2, Off: 159776768, Bytes: 4194304},
-	{Name: "layer[1].saved.micro[0]", Arena: 2, Off: 99811328, Bytes: 59965440},
-	{Name: "layer[2].out[0].micro[0]", Arena: 2, Off: 159776768, Bytes: 4194304},
-	{Name: "layer[2].d.out[0].micro[0]", Arena: 2, Off: 223936512, Bytes: 4194304},
-	{Name: "layer[2].saved.micro[0]", Arena: 2, Off: 163971072, Bytes: 59965440},
-	{Name: "layer[3].out[0].micro[0]", Arena: 2, Off: 223936512, Bytes: 4194304},
-	{Name: "layer[3].d.out[0].micro[0]", Arena: 2, Off: 288096256, Bytes: 4194304},
-	{Name: "layer[3].saved.micro[0]", Arena: 2, Off: 228130816, Bytes: 59965440},
-	{Name: "layer[4].out[0].micro[0]", Arena: 2, Off: 288096256, Bytes: 4194304},
-	{Name: "layer[4].d.out[0].micro[0]", Arena: 2, Off: 352256000, Bytes: 4194304},
-	{Name: "layer[4].saved.micro[0]", Arena: 2, Off: 292290560, Bytes: 59965440},
-	{Name: "layer[5].out[0].micro[0]", Arena: 2, Off: 352256000, Bytes: 4194304},
-	{Name: "layer[5].d.out[0].micro[0]", Arena: 2, Off: 416415744, Bytes: 4194304},
-	{Name: "layer[5].saved.micro[0]", Arena: 2, Off: 356450304, Bytes: 59965440},
-	{Name: "embed.gen[0]", Arena: 2, Off: 28049408, Bytes: 32768},
-	{Name: "layer[0].state", Arena: 2, Off: 27262976, Bytes: 131072},
-	{Name: "layer[0].gen[0]", Arena: 2, Off: 28082176, Bytes: 32768},
-	{Name: "layer[1].state", Arena: 2, Off: 27394048, Bytes: 131072},
-	{Name: "layer[1].gen[0]", Arena: 2, Off: 28049408, Bytes: 32768},
-	{Name: "layer[2].state", Arena: 2, Off: 27525120, Bytes: 131072},
-	{Name: "layer[2].gen[0]", Arena: 2, Off: 28082176, Bytes: 32768},
-	{Name: "layer[3].state", Arena: 2, Off: 27656192, Bytes: 131072},
-	{Name: "layer[3].gen[0]", Arena: 2, Off: 28049408, Bytes: 32768},
-	{Name: "layer[4].state", Arena: 2, Off: 27787264, Bytes: 131072},
-	{Name: "layer[4].gen[0]", Arena: 2, Off: 28082176, Bytes: 32768},
-	{Name: "layer[5].state", Arena: 2, Off: 27918336, Bytes: 131072},
-	{Name: "layer[5].gen[0]", Arena: 2, Off: 28049408, Bytes: 32768},
-	{Name: "tokens.micro[0]", Arena: 3, Off: 34048, Bytes: 32768, Parity: true},
-	{Name: "targets.micro[0]", Arena: 3, Off: 99584, Bytes: 32768, Parity: true},
-	{Name: "positions", Arena: 3, Off: 165120, Bytes: 32768},
-	{Name: "scalars", Arena: 3, Off: 197888, Bytes: 128, Parity: true},
-	{Name: "partials", Arena: 3, Off: 198144, Bytes: 16},
-	{Name: "host.tokens", Arena: 4, Off: 1280, Bytes: 32768, Parity: true},
-	{Name: "host.targets", Arena: 4, Off: 66816, Bytes: 32768, Parity: true},
-	{Name: "host.scalars", Arena: 4, Off: 132352, Bytes: 128, Parity: true},
-	{Name: "results", Arena: 4, Off: 132608, Bytes: 128, Parity: true},
-	{Name: "norms", Arena: 3, Off: 198400, Bytes: 64},
+	{Name: "layer[0].weight", Off: 131072, Bytes: 984064},
+	{Name: "layer[0].m", Arena: 1, Off: 262144, Bytes: 984064},
+	{Name: "layer[0].v", Arena: 1, Off: 1246208, Bytes: 984064},
+	{Name: "layer[1].weight", Off: 1115136, Bytes: 984064},
+	{Name: "layer[1].m", Arena: 1, Off: 2230272, Bytes: 984064},
+	{Name: "layer[1].v", Arena: 1, Off: 3214336, Bytes: 984064},
+	{Name: "layer[2].weight", Off: 2099200, Bytes: 984064},
+	{Name: "layer[2].m", Arena: 1, Off: 4198400, Bytes: 984064},
+	{Name: "layer[2].v", Arena: 1, Off: 5182464, Bytes: 984064},
+	{Name: "layer[3].weight", Off: 3083264, Bytes: 984064},
+	{Name: "layer[3].m", Arena: 1, Off: 6166528, Bytes: 984064},
+	{Name: "layer[3].v", Arena: 1, Off: 7150592, Bytes: 984064},
+	{Name: "head.weight", Off: 4067328, Bytes: 131584},
+	{Name: "head.m", Arena: 1, Off: 8134656, Bytes: 131584},
+	{Name: "head.v", Arena: 1, Off: 8266240, Bytes: 131584},
+	{Name: "embed.grad", Arena: 1, Off: 8397824, Bytes: 131072},
+	{Name: "layer[0].grad", Arena: 1, Off: 8528896, Bytes: 984064},
+	{Name: "layer[1].grad", Arena: 1, Off: 9512960, Bytes: 984064},
+	{Name: "layer[2].grad", Arena: 1, Off: 10497024, Bytes: 984064},
+	{Name: "layer[3].grad", Arena: 1, Off: 11481088, Bytes: 984064},
+	{Name: "head.grad", Arena: 1, Off: 12465152, Bytes: 131584},
+	{Name: "work", Arena: 2, Bytes: 4718592},
+	{Name: "embed.out[0].micro[0]", Arena: 2, Off: 4718592, Bytes: 524288},
+	{Name: "embed.d.out[0].micro[0]", Arena: 2, Off: 5242880, Bytes: 524288},
+	{Name: "layer[0].out[0].micro[0]", Arena: 2, Off: 5242880, Bytes: 524288},
+	{Name: "layer[0].d.out[0].micro[0]", Arena: 2, Off: 15228928, Bytes: 524288},
+	{Name: "layer[0].saved.micro[0]", Arena: 2, Off: 5767168, Bytes: 9461760},
+	{Name: "layer[1].out[0].micro[0]", Arena: 2, Off: 15228928, Bytes: 524288},
+	{Name: "layer[1].d.out[0].micro[0]", Arena: 2, Off: 25214976, Bytes: 524288},
+	{Name: "layer[1].saved.micro[0]", Arena: 2, Off: 15753216, Bytes: 9461760},
+	{Name: "layer[2].out[0].micro[0]", Arena: 2, Off: 25214976, Bytes: 524288},
+	{Name: "layer[2].d.out[0].micro[0]", Arena: 2, Off: 35201024, Bytes: 524288},
+	{Name: "layer[2].saved.micro[0]", Arena: 2, Off: 25739264, Bytes: 9461760},
+	{Name: "layer[3].out[0].micro[0]", Arena: 2, Off: 35201024, Bytes: 524288},
+	{Name: "layer[3].d.out[0].micro[0]", Arena: 2, Off: 45187072, Bytes: 524288},
+	{Name: "layer[3].saved.micro[0]", Arena: 2, Off: 35725312, Bytes: 9461760},
+	{Name: "embed.gen[0]", Arena: 2, Off: 4980736, Bytes: 32768},
+	{Name: "layer[0].state", Arena: 2, Off: 4718592, Bytes: 65536},
+	{Name: "layer[0].gen[0]", Arena: 2, Off: 5013504, Bytes: 32768},
+	{Name: "layer[1].state", Arena: 2, Off: 4784128, Bytes: 65536},
+	{Name: "layer[1].gen[0]", Arena: 2, Off: 4980736, Bytes: 32768},
+	{Name: "layer[2].state", Arena: 2, Off: 4849664, Bytes: 65536},
+	{Name: "layer[2].gen[0]", Arena: 2, Off: 5013504, Bytes: 32768},
+	{Name: "layer[3].state", Arena: 2, Off: 4915200, Bytes: 65536},
+	{Name: "layer[3].gen[0]", Arena: 2, Off: 4980736, Bytes: 32768},
+	{Name: "tokens.micro[0]", Arena: 3, Off: 17664, Bytes: 4096, Parity: true},
+	{Name: "targets.micro[0]", Arena: 3, Off: 25856, Bytes: 4096, Parity: true},
+	{Name: "positions", Arena: 3, Off: 34048, Bytes: 4096},
+	{Name: "scalars", Arena: 3, Off: 38144, Bytes: 128, Parity: true},
+	{Name: "partials", Arena: 3, Off: 38400, Bytes: 16},
+	{Name: "host.tokens", Arena: 4, Off: 1280, Bytes: 4096, Parity: true},
+	{Name: "host.targets", Arena: 4, Off: 9472, Bytes: 4096, Parity: true},
+	{Name: "host.scalars", Arena: 4, Off: 17664, Bytes: 128, Parity: true},
+	{Name: "results", Arena: 4, Off: 17920, Bytes: 128, Parity: true},
+	{Name: "norms", Arena: 3, Off: 38656, Bytes: 48},
 	{Name: "gen.tokens", Arena: 3, Bytes: 256},
-	{Name: "gen.positions", Arena: 3, Off: 198656, Bytes: 256},
+	{Name: "gen.positions", Arena: 3, Off: 38912, Bytes: 256},
 	{Name: "gen.logits", Arena: 3, Off: 256, Bytes: 1024},
 	{Name: "host.gen.tokens", Arena: 4, Bytes: 256},
-	{Name: "host.gen.positions", Arena: 4, Off: 132864, Bytes: 256},
+	{Name: "host.gen.positions", Arena: 4, Off: 18176, Bytes: 256},
 	{Name: "host.gen.logits", Arena: 4, Off: 256, Bytes: 1024},
-	{Name: "rope.cs", Arena: 3, Off: 1280, Bytes: 32768},
+	{Name: "rope.cs", Arena: 3, Off: 1280, Bytes: 16384},
 }
 
 var theSlabs = []plan.Slab{
 	{Name: "embed", Elems: 32768, Decay: 32768, Params: []plan.Param{
-		{Name: "wte.weight", Shape: []int64{256, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-	}, Weight: 1, M: 2, V: 3, Grad: 25},
-	{Name: "layer[0]", Elems: 184576, Decay: 184320, Params: []plan.Param{
-		{Name: "layer[0].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[0].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[0].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[0].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[0].gate.weight", Off: 49152, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[0].up.weight", Off: 94208, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[0].down.weight", Off: 139264, Shape: []int64{128, 352}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[0].attn_norm.weight", Off: 184320, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-		{Name: "layer[0].mlp_norm.weight", Off: 184448, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 4, M: 5, V: 6, Grad: 26},
-	{Name: "layer[1]", Elems: 184576, Decay: 184320, Params: []plan.Param{
-		{Name: "layer[1].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[1].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[1].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[1].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[1].gate.weight", Off: 49152, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[1].up.weight", Off: 94208, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[1].down.weight", Off: 139264, Shape: []int64{128, 352}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[1].attn_norm.weight", Off: 184320, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-		{Name: "layer[1].mlp_norm.weight", Off: 184448, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 7, M: 8, V: 9, Grad: 27},
-	{Name: "layer[2]", Elems: 184576, Decay: 184320, Params: []plan.Param{
-		{Name: "layer[2].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[2].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[2].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[2].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[2].gate.weight", Off: 49152, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[2].up.weight", Off: 94208, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[2].down.weight", Off: 139264, Shape: []int64{128, 352}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[2].attn_norm.weight", Off: 184320, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-		{Name: "layer[2].mlp_norm.weight", Off: 184448, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 10, M: 11, V: 12, Grad: 28},
-	{Name: "layer[3]", Elems: 184576, Decay: 184320, Params: []plan.Param{
-		{Name: "layer[3].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[3].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[3].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[3].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[3].gate.weight", Off: 49152, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[3].up.weight", Off: 94208, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[3].down.weight", Off: 139264, Shape: []int64{128, 352}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[3].attn_norm.weight", Off: 184320, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-		{Name: "layer[3].mlp_norm.weight", Off: 184448, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 13, M: 14, V: 15, Grad: 29},
-	{Name: "layer[4]", Elems: 184576, Decay: 184320, Params: []plan.Param{
-		{Name: "layer[4].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[4].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[4].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[4].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[4].gate.weight", Off: 49152, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[4].up.weight", Off: 94208, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[4].down.weight", Off: 139264, Shape: []int64{128, 352}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[4].attn_norm.weight", Off: 184320, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-		{Name: "layer[4].mlp_norm.weight", Off: 184448, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 16, M: 17, V: 18, Grad: 30},
-	{Name: "layer[5]", Elems: 184576, Decay: 184320, Params: []plan.Param{
-		{Name: "layer[5].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[5].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[5].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[5].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[5].gate.weight", Off: 49152, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[5].up.weight", Off: 94208, Shape: []int64{352, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
-		{Name: "layer[5].down.weight", Off: 139264, Shape: []int64{128, 352}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.005773502691896258}},
-		{Name: "layer[5].attn_norm.weight", Off: 184320, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-		{Name: "layer[5].mlp_norm.weight", Off: 184448, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 19, M: 20, V: 21, Grad: 31},
+		{Name: "wte.weight", Shape: []int64{256, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+	}, Weight: 1, M: 2, V: 3, Grad: 19},
+	{Name: "layer[0]", Elems: 246016, Decay: 245760, Params: []plan.Param{
+		{Name: "layer[0].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[0].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[0].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[0].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
+		{Name: "layer[0].gate.weight", Off: 49152, Shape: []int64{512, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[0].up.weight", Off: 114688, Shape: []int64{512, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[0].down.weight", Off: 180224, Shape: []int64{128, 512}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
+		{Name: "layer[0].attn_norm.weight", Off: 245760, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
+		{Name: "layer[0].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
+	}, Weight: 4, M: 5, V: 6, Grad: 20},
+	{Name: "layer[1]", Elems: 246016, Decay: 245760, Params: []plan.Param{
+		{Name: "layer[1].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[1].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[1].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[1].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
+		{Name: "layer[1].gate.weight", Off: 49152, Shape: []int64{512, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[1].up.weight", Off: 114688, Shape: []int64{512, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[1].down.weight", Off: 180224, Shape: []int64{128, 512}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
+		{Name: "layer[1].attn_norm.weight", Off: 245760, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
+		{Name: "layer[1].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
+	}, Weight: 7, M: 8, V: 9, Grad: 21},
+	{Name: "layer[2]", Elems: 246016, Decay: 245760, Params: []plan.Param{
+		{Name: "layer[2].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[2].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[2].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[2].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
+		{Name: "layer[2].gate.weight", Off: 49152, Shape: []int64{512, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[2].up.weight", Off: 114688, Shape: []int64{512, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[2].down.weight", Off: 180224, Shape: []int64{128, 512}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
+		{Name: "layer[2].attn_norm.weight", Off: 245760, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
+		{Name: "layer[2].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
+	}, Weight: 10, M: 11, V: 12, Grad: 22},
+	{Name: "layer[3]", Elems: 246016, Decay: 245760, Params: []plan.Param{
+		{Name: "layer[3].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[3].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[3].v.weight", Off: 24576, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[3].o.weight", Off: 32768, Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
+		{Name: "layer[3].gate.weight", Off: 49152, Shape: []int64{512, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[3].up.weight", Off: 114688, Shape: []int64{512, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "layer[3].down.weight", Off: 180224, Shape: []int64{128, 512}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
+		{Name: "layer[3].attn_norm.weight", Off: 245760, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
+		{Name: "layer[3].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
+	}, Weight: 13, M: 14, V: 15, Grad: 23},
 	{Name: "head", Elems: 32896, Decay: 32768, Params: []plan.Param{
-		{Name: "head.weight", Shape: []int64{256, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
+		{Name: "head.weight", Shape: []int64{256, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
 		{Name: "norm.weight", Off: 32768, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 22, M: 23, V: 24, Grad: 32},
+	}, Weight: 16, M: 17, V: 18, Grad: 24},
 }
 
 var theTemplates = []string{
@@ -276,121 +367,97 @@ var theUnits = []plan.Unit{
 	{Name: "layer[1]", Template: 1, Slabs: []int{2}, Layer: 1, In: []int{3}, Out: []int{4}, Span: 2},
 	{Name: "layer[2]", Template: 1, Slabs: []int{3}, Layer: 2, In: []int{4}, Out: []int{5}, Span: 2},
 	{Name: "layer[3]", Template: 1, Slabs: []int{4}, Layer: 3, In: []int{5}, Out: []int{6}, Span: 2},
-	{Name: "layer[4]", Template: 1, Slabs: []int{5}, Layer: 4, In: []int{6}, Out: []int{7}, Span: 2},
-	{Name: "layer[5]", Template: 1, Slabs: []int{6}, Layer: 5, In: []int{7}, Out: []int{8}, Span: 2},
-	{Name: "head", Template: 2, Slabs: []int{7}, Layer: -1, In: []int{8}, Span: 3},
+	{Name: "head", Template: 2, Slabs: []int{5}, Layer: -1, In: []int{6}, Span: 3},
 }
 
 var theTables = []plan.Table{
-	{Name: "rope.cs", Buf: 83},
+	{Name: "rope.cs", Buf: 65},
 }
 
 var theTasks = []plan.Task{
-	{Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{74}, Writes: ids{70}, Src: 74, Dst: 70, Bytes: 128, Event: -1, Moved: 256},
-	{ID: 1, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{72}, Writes: ids{67}, Src: 72, Dst: 67, Bytes: 32768, Moved: 65536},
-	{ID: 2, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{73}, Writes: ids{68}, Src: 73, Dst: 68, Bytes: 32768, Event: 1, Moved: 65536},
-	{ID: 3, Kind: plan.Compute, Func: plan.Forward, Slab: -1, Span: 1, Reads: ids{1, 67}, Writes: ids{34}, Bind: plan.Bind{In: ids{67}, Out: ids{34}, Weights: ids{1}}, Waits: waits{{}}, Event: -1, Moved: 8421376},
-	{ID: 4, Kind: plan.Compute, Func: plan.Forward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 83, 34}, Writes: ids{36, 38}, Bind: plan.Bind{In: ids{34}, Out: ids{36}, Saved: 38, Weights: ids{4}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 5, Kind: plan.Compute, Func: plan.Forward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 83, 36}, Writes: ids{39, 41}, Bind: plan.Bind{In: ids{36}, Out: ids{39}, Saved: 41, Weights: ids{7}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 6, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 83, 39}, Writes: ids{42, 44}, Bind: plan.Bind{In: ids{39}, Out: ids{42}, Saved: 44, Weights: ids{10}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 7, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 83, 42}, Writes: ids{45, 47}, Bind: plan.Bind{In: ids{42}, Out: ids{45}, Saved: 47, Weights: ids{13}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 8, Kind: plan.Compute, Func: plan.Forward, Unit: 5, Slab: -1, Template: 1, Span: 2, Reads: ids{16, 83, 45}, Writes: ids{48, 50}, Bind: plan.Bind{In: ids{45}, Out: ids{48}, Saved: 50, Weights: ids{16}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 9, Kind: plan.Compute, Func: plan.Forward, Unit: 6, Slab: -1, Template: 1, Span: 2, Reads: ids{19, 83, 48}, Writes: ids{51, 53}, Bind: plan.Bind{In: ids{48}, Out: ids{51}, Saved: 53, Weights: ids{19}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 10, Kind: plan.Compute, Func: plan.Loss, Unit: 7, Slab: -1, Template: 2, Span: 3, Reads: ids{22, 51, 68, 70}, Writes: ids{71, 52, 32, 33}, Bind: plan.Bind{In: ids{51}, DIn: ids{52}, Work: 33, Weights: ids{22}, Grads: ids{32}, Add: []bool{false}, Targets: 68, Partials: 71, Scalars: 70}, Waits: waits{{Event: 1}}, Event: -1, FLOPs: 1639972864, Moved: 84411920},
-	{ID: 11, Kind: plan.Norm, Unit: 7, Slab: 7, Micro: -1, Template: -1, Span: 3, Reads: ids{32}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{32}, Norms: 76}, Event: -1, FLOPs: 65792, Moved: 131584},
-	{ID: 12, Kind: plan.Compute, Func: plan.Backward, Unit: 6, Slab: -1, Template: 1, Span: 2, Reads: ids{19, 83, 48, 53, 52}, Writes: ids{49, 31, 33}, Bind: plan.Bind{In: ids{48}, DIn: ids{49}, DOut: ids{52}, Saved: 53, Work: 33, Weights: ids{19}, Grads: ids{31}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 13, Kind: plan.Norm, Unit: 6, Slab: 6, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{31}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 14, Kind: plan.Compute, Func: plan.Backward, Unit: 5, Slab: -1, Template: 1, Span: 2, Reads: ids{16, 83, 45, 50, 49}, Writes: ids{46, 30, 33}, Bind: plan.Bind{In: ids{45}, DIn: ids{46}, DOut: ids{49}, Saved: 50, Work: 33, Weights: ids{16}, Grads: ids{30}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 15, Kind: plan.Norm, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{30}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{30}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 16, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 83, 42, 47, 46}, Writes: ids{43, 29, 33}, Bind: plan.Bind{In: ids{42}, DIn: ids{43}, DOut: ids{46}, Saved: 47, Work: 33, Weights: ids{13}, Grads: ids{29}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 17, Kind: plan.Norm, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{29}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{29}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 18, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 83, 39, 44, 43}, Writes: ids{40, 28, 33}, Bind: plan.Bind{In: ids{39}, DIn: ids{40}, DOut: ids{43}, Saved: 44, Work: 33, Weights: ids{10}, Grads: ids{28}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 19, Kind: plan.Norm, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{28}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{28}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 20, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 83, 36, 41, 40}, Writes: ids{37, 27, 33}, Bind: plan.Bind{In: ids{36}, DIn: ids{37}, DOut: ids{40}, Saved: 41, Work: 33, Weights: ids{7}, Grads: ids{27}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 21, Kind: plan.Norm, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{27}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{27}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 22, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 83, 34, 38, 37}, Writes: ids{35, 26, 33}, Bind: plan.Bind{In: ids{34}, DIn: ids{35}, DOut: ids{37}, Saved: 38, Work: 33, Weights: ids{4}, Grads: ids{26}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 23, Kind: plan.Norm, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Reads: ids{26}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{26}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 24, Kind: plan.Compute, Func: plan.Backward, Slab: -1, Span: 1, Reads: ids{1, 67, 35}, Writes: ids{25}, Bind: plan.Bind{In: ids{67}, DIn: ids{0}, DOut: ids{35}, Weights: ids{1}, Grads: ids{25}, Add: []bool{false}}, Event: -1, FLOPs: 1048576, Moved: 4358144},
-	{ID: 25, Kind: plan.Norm, Micro: -1, Template: -1, Span: 1, Reads: ids{25}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{25}, Norms: 76}, Event: -1, FLOPs: 65536, Moved: 131072},
-	{ID: 26, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{71, 70, 76}, Writes: ids{70}, Bind: plan.Bind{Partials: 71, Scalars: 70, Norms: 76}, Event: 3, FLOPs: 10, Moved: 208},
-	{ID: 27, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{70}, Writes: ids{75}, Src: 70, Dst: 75, Bytes: 128, Waits: waits{{Event: 3}}, Event: 4, Moved: 256},
-	{ID: 28, List: plan.Steady, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{74}, Writes: ids{70}, Src: 74, Dst: 70, Bytes: 128, Waits: waits{{Event: 2, Back: 1}}, Event: -1, Moved: 256},
-	{ID: 29, List: plan.Steady, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{72}, Writes: ids{67}, Src: 72, Dst: 67, Bytes: 32768, Moved: 65536},
-	{ID: 30, List: plan.Steady, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{73}, Writes: ids{68}, Src: 73, Dst: 68, Bytes: 32768, Event: 1, Moved: 65536},
-	{ID: 31, List: plan.Steady, Kind: plan.Update, Micro: -1, Template: -1, Span: 1, Back: 1, Reads: ids{25, 70, 1, 2, 3}, Writes: ids{1, 2, 3}, Bind: plan.Bind{Weights: ids{1}, Grads: ids{25}, Scalars: 70, Moments: [2]plan.BufID{2, 3}}, Event: -1, FLOPs: 458752, Moved: 917504},
-	{ID: 32, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Slab: -1, Span: 1, Reads: ids{1, 67}, Writes: ids{34}, Bind: plan.Bind{In: ids{67}, Out: ids{34}, Weights: ids{1}}, Waits: waits{{}}, Event: -1, Moved: 8421376},
-	{ID: 33, List: plan.Steady, Kind: plan.Update, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{26, 70, 4, 5, 6}, Writes: ids{4, 5, 6}, Bind: plan.Bind{Weights: ids{4}, Grads: ids{26}, Scalars: 70, Moments: [2]plan.BufID{5, 6}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 34, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 83, 34}, Writes: ids{36, 38}, Bind: plan.Bind{In: ids{34}, Out: ids{36}, Saved: 38, Weights: ids{4}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 35, List: plan.Steady, Kind: plan.Update, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{27, 70, 7, 8, 9}, Writes: ids{7, 8, 9}, Bind: plan.Bind{Weights: ids{7}, Grads: ids{27}, Scalars: 70, Moments: [2]plan.BufID{8, 9}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 36, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 83, 36}, Writes: ids{39, 41}, Bind: plan.Bind{In: ids{36}, Out: ids{39}, Saved: 41, Weights: ids{7}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 37, List: plan.Steady, Kind: plan.Update, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{28, 70, 10, 11, 12}, Writes: ids{10, 11, 12}, Bind: plan.Bind{Weights: ids{10}, Grads: ids{28}, Scalars: 70, Moments: [2]plan.BufID{11, 12}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 38, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 83, 39}, Writes: ids{42, 44}, Bind: plan.Bind{In: ids{39}, Out: ids{42}, Saved: 44, Weights: ids{10}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 39, List: plan.Steady, Kind: plan.Update, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{29, 70, 13, 14, 15}, Writes: ids{13, 14, 15}, Bind: plan.Bind{Weights: ids{13}, Grads: ids{29}, Scalars: 70, Moments: [2]plan.BufID{14, 15}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 40, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 83, 42}, Writes: ids{45, 47}, Bind: plan.Bind{In: ids{42}, Out: ids{45}, Saved: 47, Weights: ids{13}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 41, List: plan.Steady, Kind: plan.Update, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{30, 70, 16, 17, 18}, Writes: ids{16, 17, 18}, Bind: plan.Bind{Weights: ids{16}, Grads: ids{30}, Scalars: 70, Moments: [2]plan.BufID{17, 18}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 42, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 5, Slab: -1, Template: 1, Span: 2, Reads: ids{16, 83, 45}, Writes: ids{48, 50}, Bind: plan.Bind{In: ids{45}, Out: ids{48}, Saved: 50, Weights: ids{16}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 43, List: plan.Steady, Kind: plan.Update, Unit: 6, Slab: 6, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{31, 70, 19, 20, 21}, Writes: ids{19, 20, 21}, Bind: plan.Bind{Weights: ids{19}, Grads: ids{31}, Scalars: 70, Moments: [2]plan.BufID{20, 21}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 44, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 6, Slab: -1, Template: 1, Span: 2, Reads: ids{19, 83, 48}, Writes: ids{51, 53}, Bind: plan.Bind{In: ids{48}, Out: ids{51}, Saved: 53, Weights: ids{19}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 45, List: plan.Steady, Kind: plan.Update, Unit: 7, Slab: 7, Micro: -1, Template: -1, Span: 3, Back: 1, Reads: ids{32, 70, 22, 23, 24}, Writes: ids{22, 23, 24}, Bind: plan.Bind{Weights: ids{22}, Grads: ids{32}, Scalars: 70, Moments: [2]plan.BufID{23, 24}}, Event: 2, FLOPs: 460544, Moved: 921088},
-	{ID: 46, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 7, Slab: -1, Template: 2, Span: 3, Reads: ids{22, 51, 68, 70}, Writes: ids{71, 52, 32, 33}, Bind: plan.Bind{In: ids{51}, DIn: ids{52}, Work: 33, Weights: ids{22}, Grads: ids{32}, Add: []bool{false}, Targets: 68, Partials: 71, Scalars: 70}, Waits: waits{{Event: 1}}, Event: -1, FLOPs: 1639972864, Moved: 84411920},
-	{ID: 47, List: plan.Steady, Kind: plan.Norm, Unit: 7, Slab: 7, Micro: -1, Template: -1, Span: 3, Reads: ids{32}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{32}, Norms: 76}, Event: -1, FLOPs: 65792, Moved: 131584},
-	{ID: 48, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 6, Slab: -1, Template: 1, Span: 2, Reads: ids{19, 83, 48, 53, 52}, Writes: ids{49, 31, 33}, Bind: plan.Bind{In: ids{48}, DIn: ids{49}, DOut: ids{52}, Saved: 53, Work: 33, Weights: ids{19}, Grads: ids{31}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 49, List: plan.Steady, Kind: plan.Norm, Unit: 6, Slab: 6, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{31}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 50, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 5, Slab: -1, Template: 1, Span: 2, Reads: ids{16, 83, 45, 50, 49}, Writes: ids{46, 30, 33}, Bind: plan.Bind{In: ids{45}, DIn: ids{46}, DOut: ids{49}, Saved: 50, Work: 33, Weights: ids{16}, Grads: ids{30}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 51, List: plan.Steady, Kind: plan.Norm, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{30}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{30}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 52, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 83, 42, 47, 46}, Writes: ids{43, 29, 33}, Bind: plan.Bind{In: ids{42}, DIn: ids{43}, DOut: ids{46}, Saved: 47, Work: 33, Weights: ids{13}, Grads: ids{29}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 53, List: plan.Steady, Kind: plan.Norm, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{29}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{29}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 54, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 83, 39, 44, 43}, Writes: ids{40, 28, 33}, Bind: plan.Bind{In: ids{39}, DIn: ids{40}, DOut: ids{43}, Saved: 44, Work: 33, Weights: ids{10}, Grads: ids{28}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 55, List: plan.Steady, Kind: plan.Norm, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{28}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{28}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 56, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 83, 36, 41, 40}, Writes: ids{37, 27, 33}, Bind: plan.Bind{In: ids{36}, DIn: ids{37}, DOut: ids{40}, Saved: 41, Work: 33, Weights: ids{7}, Grads: ids{27}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 57, List: plan.Steady, Kind: plan.Norm, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{27}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{27}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 58, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 83, 34, 38, 37}, Writes: ids{35, 26, 33}, Bind: plan.Bind{In: ids{34}, DIn: ids{35}, DOut: ids{37}, Saved: 38, Work: 33, Weights: ids{4}, Grads: ids{26}, Add: []bool{false}}, Event: -1, FLOPs: 7453278208, Moved: 292259840},
-	{ID: 59, List: plan.Steady, Kind: plan.Norm, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Reads: ids{26}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{26}, Norms: 76}, Event: -1, FLOPs: 369152, Moved: 738304},
-	{ID: 60, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Slab: -1, Span: 1, Reads: ids{1, 67, 35}, Writes: ids{25}, Bind: plan.Bind{In: ids{67}, DIn: ids{0}, DOut: ids{35}, Weights: ids{1}, Grads: ids{25}, Add: []bool{false}}, Event: -1, FLOPs: 1048576, Moved: 4358144},
-	{ID: 61, List: plan.Steady, Kind: plan.Norm, Micro: -1, Template: -1, Span: 1, Reads: ids{25}, Writes: ids{76}, Bind: plan.Bind{Grads: ids{25}, Norms: 76}, Event: -1, FLOPs: 65536, Moved: 131072},
-	{ID: 62, List: plan.Steady, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{71, 70, 76}, Writes: ids{70}, Bind: plan.Bind{Partials: 71, Scalars: 70, Norms: 76}, Event: 3, FLOPs: 10, Moved: 208},
-	{ID: 63, List: plan.Steady, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{70}, Writes: ids{75}, Src: 70, Dst: 75, Bytes: 128, Waits: waits{{Event: 3}}, Event: 4, Moved: 256},
-	{ID: 64, List: plan.Drain, Kind: plan.Update, Micro: -1, Template: -1, Span: 1, Back: 1, Reads: ids{25, 70, 1, 2, 3}, Writes: ids{1, 2, 3}, Bind: plan.Bind{Weights: ids{1}, Grads: ids{25}, Scalars: 70, Moments: [2]plan.BufID{2, 3}}, Event: -1, FLOPs: 458752, Moved: 917504},
-	{ID: 65, List: plan.Drain, Kind: plan.Update, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{26, 70, 4, 5, 6}, Writes: ids{4, 5, 6}, Bind: plan.Bind{Weights: ids{4}, Grads: ids{26}, Scalars: 70, Moments: [2]plan.BufID{5, 6}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 66, List: plan.Drain, Kind: plan.Update, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{27, 70, 7, 8, 9}, Writes: ids{7, 8, 9}, Bind: plan.Bind{Weights: ids{7}, Grads: ids{27}, Scalars: 70, Moments: [2]plan.BufID{8, 9}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 67, List: plan.Drain, Kind: plan.Update, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{28, 70, 10, 11, 12}, Writes: ids{10, 11, 12}, Bind: plan.Bind{Weights: ids{10}, Grads: ids{28}, Scalars: 70, Moments: [2]plan.BufID{11, 12}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 68, List: plan.Drain, Kind: plan.Update, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{29, 70, 13, 14, 15}, Writes: ids{13, 14, 15}, Bind: plan.Bind{Weights: ids{13}, Grads: ids{29}, Scalars: 70, Moments: [2]plan.BufID{14, 15}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 69, List: plan.Drain, Kind: plan.Update, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{30, 70, 16, 17, 18}, Writes: ids{16, 17, 18}, Bind: plan.Bind{Weights: ids{16}, Grads: ids{30}, Scalars: 70, Moments: [2]plan.BufID{17, 18}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 70, List: plan.Drain, Kind: plan.Update, Unit: 6, Slab: 6, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{31, 70, 19, 20, 21}, Writes: ids{19, 20, 21}, Bind: plan.Bind{Weights: ids{19}, Grads: ids{31}, Scalars: 70, Moments: [2]plan.BufID{20, 21}}, Event: -1, FLOPs: 2584064, Moved: 5168128},
-	{ID: 71, List: plan.Drain, Kind: plan.Update, Unit: 7, Slab: 7, Micro: -1, Template: -1, Span: 3, Back: 1, Reads: ids{32, 70, 22, 23, 24}, Writes: ids{22, 23, 24}, Bind: plan.Bind{Weights: ids{22}, Grads: ids{32}, Scalars: 70, Moments: [2]plan.BufID{23, 24}}, Event: 2, FLOPs: 460544, Moved: 921088},
-	{ID: 72, List: plan.Eval, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{74}, Writes: ids{70}, Src: 74, Dst: 70, Bytes: 128, Event: -1, Moved: 256},
-	{ID: 73, List: plan.Eval, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{72}, Writes: ids{67}, Src: 72, Dst: 67, Bytes: 32768, Event: 5, Moved: 65536},
-	{ID: 74, List: plan.Eval, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{73}, Writes: ids{68}, Src: 73, Dst: 68, Bytes: 32768, Event: 6, Moved: 65536},
-	{ID: 75, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Slab: -1, Span: 1, Reads: ids{1, 67}, Writes: ids{34}, Bind: plan.Bind{In: ids{67}, Out: ids{34}, Weights: ids{1}}, Waits: waits{{Event: 5}}, Event: -1, Moved: 8421376},
-	{ID: 76, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 83, 34}, Writes: ids{36, 38}, Bind: plan.Bind{In: ids{34}, Out: ids{36}, Saved: 38, Weights: ids{4}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 77, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 83, 36}, Writes: ids{39, 41}, Bind: plan.Bind{In: ids{36}, Out: ids{39}, Saved: 41, Weights: ids{7}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 78, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 83, 39}, Writes: ids{42, 44}, Bind: plan.Bind{In: ids{39}, Out: ids{42}, Saved: 44, Weights: ids{10}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 79, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 83, 42}, Writes: ids{45, 47}, Bind: plan.Bind{In: ids{42}, Out: ids{45}, Saved: 47, Weights: ids{13}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 80, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 5, Slab: -1, Template: 1, Span: 2, Reads: ids{16, 83, 45}, Writes: ids{48, 50}, Bind: plan.Bind{In: ids{45}, Out: ids{48}, Saved: 50, Weights: ids{16}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 81, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 6, Slab: -1, Template: 1, Span: 2, Reads: ids{19, 83, 48}, Writes: ids{51, 53}, Bind: plan.Bind{In: ids{48}, Out: ids{51}, Saved: 53, Weights: ids{19}}, Event: -1, FLOPs: 3588489216, Moved: 179258368},
-	{ID: 82, List: plan.Eval, Kind: plan.Compute, Func: plan.EvalLoss, Unit: 7, Slab: -1, Template: 2, Span: 3, Reads: ids{22, 51, 68, 70}, Writes: ids{71, 33}, Bind: plan.Bind{In: ids{51}, Work: 33, Weights: ids{22}, Targets: 68, Partials: 71, Scalars: 70}, Waits: waits{{Event: 6}}, Event: -1, FLOPs: 549453824, Moved: 29557264},
-	{ID: 83, List: plan.Eval, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{71, 70}, Writes: ids{70}, Bind: plan.Bind{Partials: 71, Scalars: 70}, Event: 7, FLOPs: 2, Moved: 144},
-	{ID: 84, List: plan.Eval, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{70}, Writes: ids{75}, Src: 70, Dst: 75, Bytes: 128, Waits: waits{{Event: 7}}, Event: 4, Moved: 256},
-	{ID: 85, List: plan.Prefill, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{80}, Writes: ids{77}, Src: 80, Dst: 77, Bytes: 256, Event: 8, Moved: 512},
-	{ID: 86, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Slab: -1, Micro: -1, Span: 1, Reads: ids{1, 77}, Writes: ids{54}, Bind: plan.Bind{In: ids{77}, Out: ids{54}, Weights: ids{1}}, Waits: waits{{Event: 8}}, Event: -1, Moved: 65792},
-	{ID: 87, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 1, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{4, 83, 54, 55}, Writes: ids{56, 55, 33}, Bind: plan.Bind{In: ids{54}, Out: ids{56}, Work: 33, Weights: ids{4}, State: 55}, Event: -1, FLOPs: 24889344, Moved: 2180608},
-	{ID: 88, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 2, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{7, 83, 56, 57}, Writes: ids{58, 57, 33}, Bind: plan.Bind{In: ids{56}, Out: ids{58}, Work: 33, Weights: ids{7}, State: 57}, Event: -1, FLOPs: 24889344, Moved: 2180608},
-	{ID: 89, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 3, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{10, 83, 58, 59}, Writes: ids{60, 59, 33}, Bind: plan.Bind{In: ids{58}, Out: ids{60}, Work: 33, Weights: ids{10}, State: 59}, Event: -1, FLOPs: 24889344, Moved: 2180608},
-	{ID: 90, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 4, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{13, 83, 60, 61}, Writes: ids{62, 61, 33}, Bind: plan.Bind{In: ids{60}, Out: ids{62}, Work: 33, Weights: ids{13}, State: 61}, Event: -1, FLOPs: 24889344, Moved: 2180608},
-	{ID: 91, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 5, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{16, 83, 62, 63}, Writes: ids{64, 63, 33}, Bind: plan.Bind{In: ids{62}, Out: ids{64}, Work: 33, Weights: ids{16}, State: 63}, Event: -1, FLOPs: 24889344, Moved: 2180608},
-	{ID: 92, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 6, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{19, 83, 64, 65}, Writes: ids{66, 65, 33}, Bind: plan.Bind{In: ids{64}, Out: ids{66}, Work: 33, Weights: ids{19}, State: 65}, Event: -1, FLOPs: 24889344, Moved: 2180608},
-	{ID: 93, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 7, Slab: -1, Micro: -1, Template: 2, Span: 3, Reads: ids{22, 66}, Writes: ids{79, 33}, Bind: plan.Bind{In: ids{66}, Out: ids{79}, Work: 33, Weights: ids{22}}, Event: 9, FLOPs: 66048, Moved: 134148},
-	{ID: 94, List: plan.Prefill, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{79}, Writes: ids{82}, Src: 79, Dst: 82, Bytes: 1024, Waits: waits{{Event: 9}}, Event: -1, Moved: 2048},
-	{ID: 95, List: plan.Decode, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{80}, Writes: ids{77}, Src: 80, Dst: 77, Bytes: 4, Event: 10, Moved: 8},
-	{ID: 96, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Slab: -1, Micro: -1, Span: 1, Reads: ids{1, 77}, Writes: ids{54}, Bind: plan.Bind{In: ids{77}, Out: ids{54}, Weights: ids{1}}, Waits: waits{{Event: 10}}, Event: -1, Moved: 1028},
-	{ID: 97, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 1, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{4, 83, 54, 55}, Writes: ids{56, 55, 33}, Bind: plan.Bind{In: ids{54}, Out: ids{56}, Work: 33, Weights: ids{4}, State: 55}, Event: -1, FLOPs: 372768, Moved: 760840},
-	{ID: 98, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 2, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{7, 83, 56, 57}, Writes: ids{58, 57, 33}, Bind: plan.Bind{In: ids{56}, Out: ids{58}, Work: 33, Weights: ids{7}, State: 57}, Event: -1, FLOPs: 372768, Moved: 760840},
-	{ID: 99, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 3, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{10, 83, 58, 59}, Writes: ids{60, 59, 33}, Bind: plan.Bind{In: ids{58}, Out: ids{60}, Work: 33, Weights: ids{10}, State: 59}, Event: -1, FLOPs: 372768, Moved: 760840},
-	{ID: 100, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 4, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{13, 83, 60, 61}, Writes: ids{62, 61, 33}, Bind: plan.Bind{In: ids{60}, Out: ids{62}, Work: 33, Weights: ids{13}, State: 61}, Event: -1, FLOPs: 372768, Moved: 760840},
-	{ID: 101, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 5, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{16, 83, 62, 63}, Writes: ids{64, 63, 33}, Bind: plan.Bind{In: ids{62}, Out: ids{64}, Work: 33, Weights: ids{16}, State: 63}, Event: -1, FLOPs: 372768, Moved: 760840},
-	{ID: 102, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 6, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{19, 83, 64, 65}, Writes: ids{66, 65, 33}, Bind: plan.Bind{In: ids{64}, Out: ids{66}, Work: 33, Weights: ids{19}, State: 65}, Event: -1, FLOPs: 372768, Moved: 760840},
-	{ID: 103, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 7, Slab: -1, Micro: -1, Template: 2, Span: 3, Reads: ids{22, 66}, Writes: ids{79, 33}, Bind: plan.Bind{In: ids{66}, Out: ids{79}, Work: 33, Weights: ids{22}}, Event: 11, FLOPs: 66048, Moved: 134148},
-	{ID: 104, List: plan.Decode, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{79}, Writes: ids{82}, Src: 79, Dst: 82, Bytes: 1024, Waits: waits{{Event: 11}}, Event: -1, Moved: 2048},
+	{Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{56}, Writes: ids{52}, Src: 56, Dst: 52, Bytes: 128, Event: -1, Moved: 256},
+	{ID: 1, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{54}, Writes: ids{49}, Src: 54, Dst: 49, Bytes: 4096, Moved: 8192},
+	{ID: 2, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{55}, Writes: ids{50}, Src: 55, Dst: 50, Bytes: 4096, Event: 1, Moved: 8192},
+	{ID: 3, Kind: plan.Compute, Func: plan.Forward, Slab: -1, Span: 1, Reads: ids{1, 49}, Writes: ids{26}, Bind: plan.Bind{In: ids{49}, Out: ids{26}, Weights: ids{1}}, Waits: waits{{}}, Event: -1, Moved: 1052672},
+	{ID: 4, Kind: plan.Compute, Func: plan.Forward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26}, Writes: ids{28, 30}, Bind: plan.Bind{In: ids{26}, Out: ids{28}, Saved: 30, Weights: ids{4}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 5, Kind: plan.Compute, Func: plan.Forward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28}, Writes: ids{31, 33}, Bind: plan.Bind{In: ids{28}, Out: ids{31}, Saved: 33, Weights: ids{7}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 6, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31}, Writes: ids{34, 36}, Bind: plan.Bind{In: ids{31}, Out: ids{34}, Saved: 36, Weights: ids{10}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 7, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34}, Writes: ids{37, 39}, Bind: plan.Bind{In: ids{34}, Out: ids{37}, Saved: 39, Weights: ids{13}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 8, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 2, Span: 3, Reads: ids{16, 37, 50, 52}, Writes: ids{53, 38, 24, 25}, Bind: plan.Bind{In: ids{37}, DIn: ids{38}, Work: 25, Weights: ids{16}, Grads: ids{24}, Add: []bool{false}, Targets: 50, Partials: 53, Scalars: 52}, Waits: waits{{Event: 1}}, Event: -1, FLOPs: 204996608, Moved: 10896912},
+	{ID: 9, Kind: plan.Norm, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 3, Reads: ids{24}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{24}, Norms: 58}, Event: -1, FLOPs: 65792, Moved: 131584},
+	{ID: 10, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34, 39, 38}, Writes: ids{35, 23, 25}, Bind: plan.Bind{In: ids{34}, DIn: ids{35}, DOut: ids{38}, Saved: 39, Work: 25, Weights: ids{13}, Grads: ids{23}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 11, Kind: plan.Norm, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{23}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{23}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
+	{ID: 12, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31, 36, 35}, Writes: ids{32, 22, 25}, Bind: plan.Bind{In: ids{31}, DIn: ids{32}, DOut: ids{35}, Saved: 36, Work: 25, Weights: ids{10}, Grads: ids{22}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 13, Kind: plan.Norm, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{22}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{22}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
+	{ID: 14, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28, 33, 32}, Writes: ids{29, 21, 25}, Bind: plan.Bind{In: ids{28}, DIn: ids{29}, DOut: ids{32}, Saved: 33, Work: 25, Weights: ids{7}, Grads: ids{21}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 15, Kind: plan.Norm, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{21}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{21}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
+	{ID: 16, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26, 30, 29}, Writes: ids{27, 20, 25}, Bind: plan.Bind{In: ids{26}, DIn: ids{27}, DOut: ids{29}, Saved: 30, Work: 25, Weights: ids{4}, Grads: ids{20}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 17, Kind: plan.Norm, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Reads: ids{20}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{20}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
+	{ID: 18, Kind: plan.Compute, Func: plan.Backward, Slab: -1, Span: 1, Reads: ids{1, 49, 27}, Writes: ids{19}, Bind: plan.Bind{In: ids{49}, DIn: ids{0}, DOut: ids{27}, Weights: ids{1}, Grads: ids{19}, Add: []bool{false}}, Event: -1, FLOPs: 131072, Moved: 659456},
+	{ID: 19, Kind: plan.Norm, Micro: -1, Template: -1, Span: 1, Reads: ids{19}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{19}, Norms: 58}, Event: -1, FLOPs: 65536, Moved: 131072},
+	{ID: 20, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{53, 52, 58}, Writes: ids{52}, Bind: plan.Bind{Partials: 53, Scalars: 52, Norms: 58}, Event: 3, FLOPs: 8, Moved: 192},
+	{ID: 21, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{52}, Writes: ids{57}, Src: 52, Dst: 57, Bytes: 128, Waits: waits{{Event: 3}}, Event: 4, Moved: 256},
+	{ID: 22, List: plan.Steady, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{56}, Writes: ids{52}, Src: 56, Dst: 52, Bytes: 128, Waits: waits{{Event: 2, Back: 1}}, Event: -1, Moved: 256},
+	{ID: 23, List: plan.Steady, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{54}, Writes: ids{49}, Src: 54, Dst: 49, Bytes: 4096, Moved: 8192},
+	{ID: 24, List: plan.Steady, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{55}, Writes: ids{50}, Src: 55, Dst: 50, Bytes: 4096, Event: 1, Moved: 8192},
+	{ID: 25, List: plan.Steady, Kind: plan.Update, Micro: -1, Template: -1, Span: 1, Back: 1, Reads: ids{19, 52, 1, 2, 3}, Writes: ids{1, 2, 3}, Bind: plan.Bind{Weights: ids{1}, Grads: ids{19}, Scalars: 52, Moments: [2]plan.BufID{2, 3}}, Event: -1, FLOPs: 458752, Moved: 917504},
+	{ID: 26, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Slab: -1, Span: 1, Reads: ids{1, 49}, Writes: ids{26}, Bind: plan.Bind{In: ids{49}, Out: ids{26}, Weights: ids{1}}, Waits: waits{{}}, Event: -1, Moved: 1052672},
+	{ID: 27, List: plan.Steady, Kind: plan.Update, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{20, 52, 4, 5, 6}, Writes: ids{4, 5, 6}, Bind: plan.Bind{Weights: ids{4}, Grads: ids{20}, Scalars: 52, Moments: [2]plan.BufID{5, 6}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
+	{ID: 28, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26}, Writes: ids{28, 30}, Bind: plan.Bind{In: ids{26}, Out: ids{28}, Saved: 30, Weights: ids{4}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 29, List: plan.Steady, Kind: plan.Update, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{21, 52, 7, 8, 9}, Writes: ids{7, 8, 9}, Bind: plan.Bind{Weights: ids{7}, Grads: ids{21}, Scalars: 52, Moments: [2]plan.BufID{8, 9}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
+	{ID: 30, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28}, Writes: ids{31, 33}, Bind: plan.Bind{In: ids{28}, Out: ids{31}, Saved: 33, Weights: ids{7}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 31, List: plan.Steady, Kind: plan.Update, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{22, 52, 10, 11, 12}, Writes: ids{10, 11, 12}, Bind: plan.Bind{Weights: ids{10}, Grads: ids{22}, Scalars: 52, Moments: [2]plan.BufID{11, 12}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
+	{ID: 32, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31}, Writes: ids{34, 36}, Bind: plan.Bind{In: ids{31}, Out: ids{34}, Saved: 36, Weights: ids{10}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 33, List: plan.Steady, Kind: plan.Update, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{23, 52, 13, 14, 15}, Writes: ids{13, 14, 15}, Bind: plan.Bind{Weights: ids{13}, Grads: ids{23}, Scalars: 52, Moments: [2]plan.BufID{14, 15}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
+	{ID: 34, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34}, Writes: ids{37, 39}, Bind: plan.Bind{In: ids{34}, Out: ids{37}, Saved: 39, Weights: ids{13}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 35, List: plan.Steady, Kind: plan.Update, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 3, Back: 1, Reads: ids{24, 52, 16, 17, 18}, Writes: ids{16, 17, 18}, Bind: plan.Bind{Weights: ids{16}, Grads: ids{24}, Scalars: 52, Moments: [2]plan.BufID{17, 18}}, Event: 2, FLOPs: 460544, Moved: 921088},
+	{ID: 36, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 2, Span: 3, Reads: ids{16, 37, 50, 52}, Writes: ids{53, 38, 24, 25}, Bind: plan.Bind{In: ids{37}, DIn: ids{38}, Work: 25, Weights: ids{16}, Grads: ids{24}, Add: []bool{false}, Targets: 50, Partials: 53, Scalars: 52}, Waits: waits{{Event: 1}}, Event: -1, FLOPs: 204996608, Moved: 10896912},
+	{ID: 37, List: plan.Steady, Kind: plan.Norm, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 3, Reads: ids{24}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{24}, Norms: 58}, Event: -1, FLOPs: 65792, Moved: 131584},
+	{ID: 38, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34, 39, 38}, Writes: ids{35, 23, 25}, Bind: plan.Bind{In: ids{34}, DIn: ids{35}, DOut: ids{38}, Saved: 39, Work: 25, Weights: ids{13}, Grads: ids{23}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 39, List: plan.Steady, Kind: plan.Norm, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{23}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{23}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
+	{ID: 40, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31, 36, 35}, Writes: ids{32, 22, 25}, Bind: plan.Bind{In: ids{31}, DIn: ids{32}, DOut: ids{35}, Saved: 36, Work: 25, Weights: ids{10}, Grads: ids{22}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 41, List: plan.Steady, Kind: plan.Norm, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{22}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{22}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
+	{ID: 42, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28, 33, 32}, Writes: ids{29, 21, 25}, Bind: plan.Bind{In: ids{28}, DIn: ids{29}, DOut: ids{32}, Saved: 33, Work: 25, Weights: ids{7}, Grads: ids{21}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 43, List: plan.Steady, Kind: plan.Norm, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{21}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{21}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
+	{ID: 44, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26, 30, 29}, Writes: ids{27, 20, 25}, Bind: plan.Bind{In: ids{26}, DIn: ids{27}, DOut: ids{29}, Saved: 30, Work: 25, Weights: ids{4}, Grads: ids{20}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 45, List: plan.Steady, Kind: plan.Norm, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Reads: ids{20}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{20}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
+	{ID: 46, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Slab: -1, Span: 1, Reads: ids{1, 49, 27}, Writes: ids{19}, Bind: plan.Bind{In: ids{49}, DIn: ids{0}, DOut: ids{27}, Weights: ids{1}, Grads: ids{19}, Add: []bool{false}}, Event: -1, FLOPs: 131072, Moved: 659456},
+	{ID: 47, List: plan.Steady, Kind: plan.Norm, Micro: -1, Template: -1, Span: 1, Reads: ids{19}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{19}, Norms: 58}, Event: -1, FLOPs: 65536, Moved: 131072},
+	{ID: 48, List: plan.Steady, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{53, 52, 58}, Writes: ids{52}, Bind: plan.Bind{Partials: 53, Scalars: 52, Norms: 58}, Event: 3, FLOPs: 8, Moved: 192},
+	{ID: 49, List: plan.Steady, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{52}, Writes: ids{57}, Src: 52, Dst: 57, Bytes: 128, Waits: waits{{Event: 3}}, Event: 4, Moved: 256},
+	{ID: 50, List: plan.Drain, Kind: plan.Update, Micro: -1, Template: -1, Span: 1, Back: 1, Reads: ids{19, 52, 1, 2, 3}, Writes: ids{1, 2, 3}, Bind: plan.Bind{Weights: ids{1}, Grads: ids{19}, Scalars: 52, Moments: [2]plan.BufID{2, 3}}, Event: -1, FLOPs: 458752, Moved: 917504},
+	{ID: 51, List: plan.Drain, Kind: plan.Update, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{20, 52, 4, 5, 6}, Writes: ids{4, 5, 6}, Bind: plan.Bind{Weights: ids{4}, Grads: ids{20}, Scalars: 52, Moments: [2]plan.BufID{5, 6}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
+	{ID: 52, List: plan.Drain, Kind: plan.Update, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{21, 52, 7, 8, 9}, Writes: ids{7, 8, 9}, Bind: plan.Bind{Weights: ids{7}, Grads: ids{21}, Scalars: 52, Moments: [2]plan.BufID{8, 9}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
+	{ID: 53, List: plan.Drain, Kind: plan.Update, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{22, 52, 10, 11, 12}, Writes: ids{10, 11, 12}, Bind: plan.Bind{Weights: ids{10}, Grads: ids{22}, Scalars: 52, Moments: [2]plan.BufID{11, 12}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
+	{ID: 54, List: plan.Drain, Kind: plan.Update, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{23, 52, 13, 14, 15}, Writes: ids{13, 14, 15}, Bind: plan.Bind{Weights: ids{13}, Grads: ids{23}, Scalars: 52, Moments: [2]plan.BufID{14, 15}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
+	{ID: 55, List: plan.Drain, Kind: plan.Update, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 3, Back: 1, Reads: ids{24, 52, 16, 17, 18}, Writes: ids{16, 17, 18}, Bind: plan.Bind{Weights: ids{16}, Grads: ids{24}, Scalars: 52, Moments: [2]plan.BufID{17, 18}}, Event: 2, FLOPs: 460544, Moved: 921088},
+	{ID: 56, List: plan.Eval, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{56}, Writes: ids{52}, Src: 56, Dst: 52, Bytes: 128, Event: -1, Moved: 256},
+	{ID: 57, List: plan.Eval, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{54}, Writes: ids{49}, Src: 54, Dst: 49, Bytes: 4096, Event: 5, Moved: 8192},
+	{ID: 58, List: plan.Eval, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Template: -1, Reads: ids{55}, Writes: ids{50}, Src: 55, Dst: 50, Bytes: 4096, Event: 6, Moved: 8192},
+	{ID: 59, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Slab: -1, Span: 1, Reads: ids{1, 49}, Writes: ids{26}, Bind: plan.Bind{In: ids{49}, Out: ids{26}, Weights: ids{1}}, Waits: waits{{Event: 5}}, Event: -1, Moved: 1052672},
+	{ID: 60, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26}, Writes: ids{28, 30}, Bind: plan.Bind{In: ids{26}, Out: ids{28}, Saved: 30, Weights: ids{4}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 61, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28}, Writes: ids{31, 33}, Bind: plan.Bind{In: ids{28}, Out: ids{31}, Saved: 33, Weights: ids{7}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 62, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31}, Writes: ids{34, 36}, Bind: plan.Bind{In: ids{31}, Out: ids{34}, Saved: 36, Weights: ids{10}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 63, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34}, Writes: ids{37, 39}, Bind: plan.Bind{In: ids{34}, Out: ids{37}, Saved: 39, Weights: ids{13}}, Event: -1, FLOPs: 541655040, Moved: 27255808},
+	{ID: 64, List: plan.Eval, Kind: plan.Compute, Func: plan.EvalLoss, Unit: 5, Slab: -1, Template: 2, Span: 3, Reads: ids{16, 37, 50, 52}, Writes: ids{53, 25}, Bind: plan.Bind{In: ids{37}, Work: 25, Weights: ids{16}, Targets: 50, Partials: 53, Scalars: 52}, Waits: waits{{Event: 6}}, Event: -1, FLOPs: 68681728, Moved: 3809808},
+	{ID: 65, List: plan.Eval, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{53, 52}, Writes: ids{52}, Bind: plan.Bind{Partials: 53, Scalars: 52}, Event: 7, FLOPs: 2, Moved: 144},
+	{ID: 66, List: plan.Eval, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{52}, Writes: ids{57}, Src: 52, Dst: 57, Bytes: 128, Waits: waits{{Event: 7}}, Event: 4, Moved: 256},
+	{ID: 67, List: plan.Prefill, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{62}, Writes: ids{59}, Src: 62, Dst: 59, Bytes: 256, Event: 8, Moved: 512},
+	{ID: 68, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Slab: -1, Micro: -1, Span: 1, Reads: ids{1, 59}, Writes: ids{40}, Bind: plan.Bind{In: ids{59}, Out: ids{40}, Weights: ids{1}}, Waits: waits{{Event: 8}}, Event: -1, Moved: 65792},
+	{ID: 69, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 1, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{4, 65, 40, 41}, Writes: ids{42, 41, 25}, Bind: plan.Bind{In: ids{40}, Out: ids{42}, Work: 25, Weights: ids{4}, State: 41}, Event: -1, FLOPs: 32804864, Moved: 2672128},
+	{ID: 70, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 2, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{7, 65, 42, 43}, Writes: ids{44, 43, 25}, Bind: plan.Bind{In: ids{42}, Out: ids{44}, Work: 25, Weights: ids{7}, State: 43}, Event: -1, FLOPs: 32804864, Moved: 2672128},
+	{ID: 71, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 3, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{10, 65, 44, 45}, Writes: ids{46, 45, 25}, Bind: plan.Bind{In: ids{44}, Out: ids{46}, Work: 25, Weights: ids{10}, State: 45}, Event: -1, FLOPs: 32804864, Moved: 2672128},
+	{ID: 72, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 4, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{13, 65, 46, 47}, Writes: ids{48, 47, 25}, Bind: plan.Bind{In: ids{46}, Out: ids{48}, Work: 25, Weights: ids{13}, State: 47}, Event: -1, FLOPs: 32804864, Moved: 2672128},
+	{ID: 73, List: plan.Prefill, Kind: plan.Compute, Func: plan.Infer, Unit: 5, Slab: -1, Micro: -1, Template: 2, Span: 3, Reads: ids{16, 48}, Writes: ids{61, 25}, Bind: plan.Bind{In: ids{48}, Out: ids{61}, Work: 25, Weights: ids{16}}, Event: 9, FLOPs: 66048, Moved: 134148},
+	{ID: 74, List: plan.Prefill, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{61}, Writes: ids{64}, Src: 61, Dst: 64, Bytes: 1024, Waits: waits{{Event: 9}}, Event: -1, Moved: 2048},
+	{ID: 75, List: plan.Decode, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{62}, Writes: ids{59}, Src: 62, Dst: 59, Bytes: 4, Event: 10, Moved: 8},
+	{ID: 76, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Slab: -1, Micro: -1, Span: 1, Reads: ids{1, 59}, Writes: ids{40}, Bind: plan.Bind{In: ids{59}, Out: ids{40}, Weights: ids{1}}, Waits: waits{{Event: 10}}, Event: -1, Moved: 1028},
+	{ID: 77, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 1, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{4, 65, 40, 41}, Writes: ids{42, 41, 25}, Bind: plan.Bind{In: ids{40}, Out: ids{42}, Work: 25, Weights: ids{4}, State: 41}, Event: -1, FLOPs: 496448, Moved: 1010440},
+	{ID: 78, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 2, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{7, 65, 42, 43}, Writes: ids{44, 43, 25}, Bind: plan.Bind{In: ids{42}, Out: ids{44}, Work: 25, Weights: ids{7}, State: 43}, Event: -1, FLOPs: 496448, Moved: 1010440},
+	{ID: 79, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 3, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{10, 65, 44, 45}, Writes: ids{46, 45, 25}, Bind: plan.Bind{In: ids{44}, Out: ids{46}, Work: 25, Weights: ids{10}, State: 45}, Event: -1, FLOPs: 496448, Moved: 1010440},
+	{ID: 80, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 4, Slab: -1, Micro: -1, Template: 1, Span: 2, Reads: ids{13, 65, 46, 47}, Writes: ids{48, 47, 25}, Bind: plan.Bind{In: ids{46}, Out: ids{48}, Work: 25, Weights: ids{13}, State: 47}, Event: -1, FLOPs: 496448, Moved: 1010440},
+	{ID: 81, List: plan.Decode, Kind: plan.Compute, Func: plan.Infer, Unit: 5, Slab: -1, Micro: -1, Template: 2, Span: 3, Reads: ids{16, 48}, Writes: ids{61, 25}, Bind: plan.Bind{In: ids{48}, Out: ids{61}, Work: 25, Weights: ids{16}}, Event: 11, FLOPs: 66048, Moved: 134148},
+	{ID: 82, List: plan.Decode, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{61}, Writes: ids{64}, Src: 61, Dst: 64, Bytes: 1024, Waits: waits{{Event: 11}}, Event: -1, Moved: 2048},
 }
 
 var theSpans = []string{

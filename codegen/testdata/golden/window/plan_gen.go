@@ -15,13 +15,29 @@ const (
 	HeadChunk = 256   // rows for which logits exist at once
 )
 
-// Weights of template embed: byte offsets in the slab they are bound with; gradients lie alike.
+// Weights of template embed: byte offsets in the slab they are bound with.
 const (
 	EmbedWpeWeight = 0 // slab 0: wpe.weight [128, D = 32]
 	EmbedWteWeight = 0 // slab 1: wte.weight [V = 20000, D = 32]
 )
 
-// Weights of template layer: byte offsets in the slab they are bound with; gradients lie alike.
+// Gradients of the weights of template embed: byte offsets in the slab's gradient.
+const (
+	EmbedWpeWeightGrad = 0 // slab 0: wpe.weight [128, D = 32]
+	EmbedWteWeightGrad = 0 // slab 1: wte.weight [V = 20000, D = 32]
+)
+
+// Values of embedForward in Work: byte offsets.
+const (
+	EmbedForwardWpe = 0 // [B, T, D = 32]
+)
+
+// Values of embedInfer in Work: byte offsets.
+const (
+	EmbedInferWpe = 0 // [rows, D = 32]
+)
+
+// Weights of template layer: byte offsets in the slab they are bound with.
 const (
 	LayerQWeight        = 0     // slab 0: q.weight [D = 32, D = 32]
 	LayerKWeight        = 4096  // slab 0: k.weight [16, D = 32]
@@ -37,7 +53,128 @@ const (
 	LayerUpBias         = 33344 // slab 0: up.bias [F = 80]
 )
 
-// Weights of template layer2: byte offsets in the slab they are bound with; gradients lie alike.
+// Gradients of the weights of template layer: byte offsets in the slab's gradient.
+const (
+	LayerQWeightGrad        = 0     // slab 0: q.weight [D = 32, D = 32]
+	LayerKWeightGrad        = 4096  // slab 0: k.weight [16, D = 32]
+	LayerVWeightGrad        = 6144  // slab 0: v.weight [16, D = 32]
+	LayerOWeightGrad        = 8192  // slab 0: o.weight [D = 32, D = 32]
+	LayerUpWeightGrad       = 12288 // slab 0: up.weight [F = 80, D = 32]
+	LayerDownWeightGrad     = 22528 // slab 0: down.weight [D = 32, F = 80]
+	LayerAttnNormWeightGrad = 32768 // slab 0: attn_norm.weight [D = 32]
+	LayerQNormWeightGrad    = 32896 // slab 0: q_norm.weight [8]
+	LayerOBiasGrad          = 32960 // slab 0: o.bias [D = 32]
+	LayerMlpNormWeightGrad  = 33088 // slab 0: mlp_norm.weight [D = 32]
+	LayerMlpNormBiasGrad    = 33216 // slab 0: mlp_norm.bias [D = 32]
+	LayerUpBiasGrad         = 33344 // slab 0: up.bias [F = 80]
+)
+
+// Values of layerForward in Work: byte offsets.
+const (
+	LayerForwardH      = 0      // [B, T, D = 32]
+	LayerForwardHInv   = 65536  // [B, T, 1]
+	LayerForwardQ      = 65536  // [B, T, D = 32]
+	LayerForwardQ2     = 65536  // [B, T, D = 32]
+	LayerForwardQ2Inv  = 131072 // [B, T, 4]
+	LayerForwardQRope  = 65536  // [B, T, D = 32]
+	LayerForwardK      = 131072 // [B, T, 16]
+	LayerForwardKRope  = 131072 // [B, T, 16]
+	LayerForwardV      = 163840 // [B, T, 16]
+	LayerForwardA      = 0      // [B, T, D = 32]
+	LayerForwardALse   = 196608 // [B, T, H = 4]
+	LayerForwardH2     = 163840 // [B, T, D = 32]
+	LayerForwardH2Mean = 0      // [B, T]
+	LayerForwardH2Inv  = 2048   // [B, T]
+	LayerForwardUp     = 0      // [B, T, F = 80]
+	LayerForwardUpGelu = 0      // [B, T, F = 80]
+	LayerForwardDown   = 163840 // [B, T, D = 32]
+)
+
+// Values of layerRecompute in Saved: byte offsets.
+const (
+	LayerRecomputeH      = 667648 // [B, T, D = 32]
+	LayerRecomputeHInv   = 806912 // [B, T, 1]
+	LayerRecomputeQ      = 733184 // [B, T, D = 32]
+	LayerRecomputeQ2     = 528384 // [B, T, D = 32]
+	LayerRecomputeQ2Inv  = 798720 // [B, T, 4]
+	LayerRecomputeQRope  = 528384 // [B, T, D = 32]
+	LayerRecomputeK      = 593920 // [B, T, 16]
+	LayerRecomputeKRope  = 593920 // [B, T, 16]
+	LayerRecomputeV      = 626688 // [B, T, 16]
+	LayerRecomputeA      = 462848 // [B, T, D = 32]
+	LayerRecomputeALse   = 659456 // [B, T, H = 4]
+	LayerRecomputeO      = 393216 // [B, T, D = 32]
+	LayerRecomputeX2     = 393216 // [B, T, D = 32]
+	LayerRecomputeH2     = 327680 // [B, T, D = 32]
+	LayerRecomputeH2Mean = 458752 // [B, T]
+	LayerRecomputeH2Inv  = 460800 // [B, T]
+	LayerRecomputeUp     = 163840 // [B, T, F = 80]
+	LayerRecomputeUpGelu = 0      // [B, T, F = 80]
+)
+
+// Values of layerBackward in Saved: byte offsets.
+const (
+	LayerBackwardUpGelu = 0      // [B, T, F = 80]
+	LayerBackwardUp     = 163840 // [B, T, F = 80]
+	LayerBackwardH2     = 327680 // [B, T, D = 32]
+	LayerBackwardX2     = 393216 // [B, T, D = 32]
+	LayerBackwardH2Mean = 458752 // [B, T]
+	LayerBackwardH2Inv  = 460800 // [B, T]
+	LayerBackwardA      = 462848 // [B, T, D = 32]
+	LayerBackwardQRope  = 528384 // [B, T, D = 32]
+	LayerBackwardKRope  = 593920 // [B, T, 16]
+	LayerBackwardV      = 626688 // [B, T, 16]
+	LayerBackwardALse   = 659456 // [B, T, H = 4]
+	LayerBackwardH      = 667648 // [B, T, D = 32]
+	LayerBackwardQ      = 733184 // [B, T, D = 32]
+	LayerBackwardQ2Inv  = 798720 // [B, T, 4]
+	LayerBackwardHInv   = 806912 // [B, T, 1]
+)
+
+// Values of layerBackward in Work: byte offsets.
+const (
+	LayerBackwardDUpGelu = 0      // [B, T, F = 80]
+	LayerBackwardDUp     = 0      // [B, T, F = 80]
+	LayerBackwardDH2     = 163840 // [B, T, D = 32]
+	LayerBackwardDA      = 0      // [B, T, D = 32]
+	LayerBackwardDQRope  = 65536  // [B, T, D = 32]
+	LayerBackwardDKRope  = 131072 // [B, T, 16]
+	LayerBackwardDV      = 163840 // [B, T, 16]
+	LayerBackwardDH      = 0      // [B, T, D = 32]
+	LayerBackwardDK      = 131072 // [B, T, 16]
+	LayerBackwardDHb     = 0      // [B, T, D = 32]
+	LayerBackwardDQ2     = 65536  // [B, T, D = 32]
+	LayerBackwardDQ      = 131072 // [B, T, D = 32]
+	LayerBackwardDHc     = 0      // [B, T, D = 32]
+)
+
+// Values of layerInfer in State: byte offsets.
+const (
+	LayerInferAKcache = 0    // [T, 16]
+	LayerInferAVcache = 8192 // [T, 16]
+)
+
+// Values of layerInfer in Work: byte offsets.
+const (
+	LayerInferH      = 0     // [rows, D = 32]
+	LayerInferHInv   = 8192  // [rows, 1]
+	LayerInferQ      = 8192  // [rows, D = 32]
+	LayerInferQ2     = 8192  // [rows, D = 32]
+	LayerInferQ2Inv  = 16384 // [rows, 4]
+	LayerInferQRope  = 8192  // [rows, D = 32]
+	LayerInferK      = 16384 // [rows, 16]
+	LayerInferKRope  = 16384 // [rows, 16]
+	LayerInferV      = 20480 // [rows, 16]
+	LayerInferA      = 0     // [rows, D = 32]
+	LayerInferH2     = 20480 // [rows, D = 32]
+	LayerInferH2Mean = 0     // [rows]
+	LayerInferH2Inv  = 256   // [rows]
+	LayerInferUp     = 0     // [rows, F = 80]
+	LayerInferUpGelu = 0     // [rows, F = 80]
+	LayerInferDown   = 20480 // [rows, D = 32]
+)
+
+// Weights of template layer2: byte offsets in the slab they are bound with.
 const (
 	Layer2QWeight        = 0     // slab 0: q.weight [D = 32, D = 32]
 	Layer2KWeight        = 4096  // slab 0: k.weight [16, D = 32]
@@ -53,10 +190,180 @@ const (
 	Layer2UpBias         = 33344 // slab 0: up.bias [F = 80]
 )
 
-// Weights of template head: byte offsets in the slab they are bound with; gradients lie alike.
+// Gradients of the weights of template layer2: byte offsets in the slab's gradient.
+const (
+	Layer2QWeightGrad        = 0     // slab 0: q.weight [D = 32, D = 32]
+	Layer2KWeightGrad        = 4096  // slab 0: k.weight [16, D = 32]
+	Layer2VWeightGrad        = 6144  // slab 0: v.weight [16, D = 32]
+	Layer2OWeightGrad        = 8192  // slab 0: o.weight [D = 32, D = 32]
+	Layer2UpWeightGrad       = 12288 // slab 0: up.weight [F = 80, D = 32]
+	Layer2DownWeightGrad     = 22528 // slab 0: down.weight [D = 32, F = 80]
+	Layer2AttnNormWeightGrad = 32768 // slab 0: attn_norm.weight [D = 32]
+	Layer2QNormWeightGrad    = 32896 // slab 0: q_norm.weight [8]
+	Layer2OBiasGrad          = 32960 // slab 0: o.bias [D = 32]
+	Layer2MlpNormWeightGrad  = 33088 // slab 0: mlp_norm.weight [D = 32]
+	Layer2MlpNormBiasGrad    = 33216 // slab 0: mlp_norm.bias [D = 32]
+	Layer2UpBiasGrad         = 33344 // slab 0: up.bias [F = 80]
+)
+
+// Values of layer2Forward in Work: byte offsets.
+const (
+	Layer2ForwardH      = 0      // [B, T, D = 32]
+	Layer2ForwardHInv   = 65536  // [B, T, 1]
+	Layer2ForwardQ      = 65536  // [B, T, D = 32]
+	Layer2ForwardQ2     = 65536  // [B, T, D = 32]
+	Layer2ForwardQ2Inv  = 131072 // [B, T, 4]
+	Layer2ForwardQRope  = 65536  // [B, T, D = 32]
+	Layer2ForwardK      = 131072 // [B, T, 16]
+	Layer2ForwardKRope  = 131072 // [B, T, 16]
+	Layer2ForwardV      = 163840 // [B, T, 16]
+	Layer2ForwardA      = 0      // [B, T, D = 32]
+	Layer2ForwardALse   = 196608 // [B, T, H = 4]
+	Layer2ForwardH2     = 163840 // [B, T, D = 32]
+	Layer2ForwardH2Mean = 0      // [B, T]
+	Layer2ForwardH2Inv  = 2048   // [B, T]
+	Layer2ForwardUp     = 0      // [B, T, F = 80]
+	Layer2ForwardUpGelu = 0      // [B, T, F = 80]
+	Layer2ForwardDown   = 163840 // [B, T, D = 32]
+)
+
+// Values of layer2Recompute in Saved: byte offsets.
+const (
+	Layer2RecomputeH      = 667648 // [B, T, D = 32]
+	Layer2RecomputeHInv   = 806912 // [B, T, 1]
+	Layer2RecomputeQ      = 733184 // [B, T, D = 32]
+	Layer2RecomputeQ2     = 528384 // [B, T, D = 32]
+	Layer2RecomputeQ2Inv  = 798720 // [B, T, 4]
+	Layer2RecomputeQRope  = 528384 // [B, T, D = 32]
+	Layer2RecomputeK      = 593920 // [B, T, 16]
+	Layer2RecomputeKRope  = 593920 // [B, T, 16]
+	Layer2RecomputeV      = 626688 // [B, T, 16]
+	Layer2RecomputeA      = 462848 // [B, T, D = 32]
+	Layer2RecomputeALse   = 659456 // [B, T, H = 4]
+	Layer2RecomputeO      = 393216 // [B, T, D = 32]
+	Layer2RecomputeX2     = 393216 // [B, T, D = 32]
+	Layer2RecomputeH2     = 327680 // [B, T, D = 32]
+	Layer2RecomputeH2Mean = 458752 // [B, T]
+	Layer2RecomputeH2Inv  = 460800 // [B, T]
+	Layer2RecomputeUp     = 163840 // [B, T, F = 80]
+	Layer2RecomputeUpGelu = 0      // [B, T, F = 80]
+)
+
+// Values of layer2Backward in Saved: byte offsets.
+const (
+	Layer2BackwardUpGelu = 0      // [B, T, F = 80]
+	Layer2BackwardUp     = 163840 // [B, T, F = 80]
+	Layer2BackwardH2     = 327680 // [B, T, D = 32]
+	Layer2BackwardX2     = 393216 // [B, T, D = 32]
+	Layer2BackwardH2Mean = 458752 // [B, T]
+	Layer2BackwardH2Inv  = 460800 // [B, T]
+	Layer2BackwardA      = 462848 // [B, T, D = 32]
+	Layer2BackwardQRope  = 528384 // [B, T, D = 32]
+	Layer2BackwardKRope  = 593920 // [B, T, 16]
+	Layer2BackwardV      = 626688 // [B, T, 16]
+	Layer2BackwardALse   = 659456 // [B, T, H = 4]
+	Layer2BackwardH      = 667648 // [B, T, D = 32]
+	Layer2BackwardQ      = 733184 // [B, T, D = 32]
+	Layer2BackwardQ2Inv  = 798720 // [B, T, 4]
+	Layer2BackwardHInv   = 806912 // [B, T, 1]
+)
+
+// Values of layer2Backward in Work: byte offsets.
+const (
+	Layer2BackwardDUpGelu = 0      // [B, T, F = 80]
+	Layer2BackwardDUp     = 0      // [B, T, F = 80]
+	Layer2BackwardDH2     = 163840 // [B, T, D = 32]
+	Layer2BackwardDA      = 0      // [B, T, D = 32]
+	Layer2BackwardDQRope  = 65536  // [B, T, D = 32]
+	Layer2BackwardDKRope  = 131072 // [B, T, 16]
+	Layer2BackwardDV      = 163840 // [B, T, 16]
+	Layer2BackwardDH      = 0      // [B, T, D = 32]
+	Layer2BackwardDK      = 131072 // [B, T, 16]
+	Layer2BackwardDHb     = 0      // [B, T, D = 32]
+	Layer2BackwardDQ2     = 65536  // [B, T, D = 32]
+	Layer2BackwardDQ      = 131072 // [B, T, D = 32]
+	Layer2BackwardDHc     = 0      // [B, T, D = 32]
+)
+
+// Values of layer2Infer in State: byte offsets.
+const (
+	Layer2InferAKcache = 0    // [T, 16]
+	Layer2InferAVcache = 8192 // [T, 16]
+)
+
+// Values of layer2Infer in Work: byte offsets.
+const (
+	Layer2InferH      = 0     // [rows, D = 32]
+	Layer2InferHInv   = 8192  // [rows, 1]
+	Layer2InferQ      = 8192  // [rows, D = 32]
+	Layer2InferQ2     = 8192  // [rows, D = 32]
+	Layer2InferQ2Inv  = 16384 // [rows, 4]
+	Layer2InferQRope  = 8192  // [rows, D = 32]
+	Layer2InferK      = 16384 // [rows, 16]
+	Layer2InferKRope  = 16384 // [rows, 16]
+	Layer2InferV      = 20480 // [rows, 16]
+	Layer2InferA      = 0     // [rows, D = 32]
+	Layer2InferH2     = 20480 // [rows, D = 32]
+	Layer2InferH2Mean = 0     // [rows]
+	Layer2InferH2Inv  = 256   // [rows]
+	Layer2InferUp     = 0     // [rows, F = 80]
+	Layer2InferUpGelu = 0     // [rows, F = 80]
+	Layer2InferDown   = 20480 // [rows, D = 32]
+)
+
+// Weights of template head: byte offsets in the slab they are bound with.
 const (
 	HeadNormWeight = 0 // slab 0: norm.weight [D = 32]
 	HeadWteWeight  = 0 // slab 1: wte.weight [V = 20000, D = 32]
+)
+
+// Gradients of the weights of template head: byte offsets in the slab's gradient.
+const (
+	HeadNormWeightGrad = 0 // slab 0: norm.weight [D = 32]
+	HeadWteWeightGrad  = 0 // slab 1: wte.weight [V = 20000, D = 32]
+)
+
+// Values of headLoss in Work: byte offsets.
+const (
+	HeadLossNorm         = 40960000 // [B, T, D = 32]
+	HeadLossNormInv      = 41091072 // [B, T, 1]
+	HeadLossHead         = 0        // [rows, V = 20000]
+	HeadLossHeadSoftcap  = 0        // [rows, V = 20000]
+	HeadLossDHeadSoftcap = 20480000 // [rows, V = 20000]
+	HeadLossDHead        = 0        // [rows, V = 20000]
+	HeadLossDNorm        = 41025536 // [B, T, D = 32]
+)
+
+// Values that headLoss goes along row by row: bytes of a row.
+const (
+	HeadLossNormRow    = 128 // [B, T, D = 32]
+	HeadLossTargetsRow = 4   // i32[B, T]
+	HeadLossDNormRow   = 128 // [B, T, D = 32]
+)
+
+// Values of headEvalLoss in Work: byte offsets.
+const (
+	HeadEvalLossNorm        = 20480000 // [B, T, D = 32]
+	HeadEvalLossNormInv     = 0        // [B, T, 1]
+	HeadEvalLossHead        = 0        // [rows, V = 20000]
+	HeadEvalLossHeadSoftcap = 0        // [rows, V = 20000]
+)
+
+// Values that headEvalLoss goes along row by row: bytes of a row.
+const (
+	HeadEvalLossNormRow    = 128 // [B, T, D = 32]
+	HeadEvalLossTargetsRow = 4   // i32[B, T]
+)
+
+// Values of headInfer in Work: byte offsets.
+const (
+	HeadInferNorm    = 0   // [1, D = 32]
+	HeadInferNormInv = 128 // [1, 1]
+)
+
+// Values that headInfer goes along row by row: bytes of a row.
+const (
+	HeadInferXRow = 128 // [rows, D = 32]
 )
 
 // Short names that keep the rows of the tables short.
@@ -72,6 +379,7 @@ var thePlan = plan.Plan{
 	Hash:             "0123456789abcdef",
 	Compiler:         "v0.0.0",
 	Target:           "cpu",
+	Precision:        "f32",
 	NumParams:        677760,
 	Batch:            8,
 	Seq:              128,
