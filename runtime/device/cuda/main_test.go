@@ -13,8 +13,8 @@ import (
 	"github.com/megatrain/mtc/runtime/device"
 )
 
-// On a machine without a GPU the tests run over testdata/driver.c, which is built and put in
-// the driver's place in a process of its own. MTC_FAKE_CUDA is then set.
+// On a machine without a GPU the tests run over testdata/driver.c and blaslt.c, which are built
+// and put in the libraries' place in a process of its own. MTC_FAKE_CUDA is then set.
 func TestMain(m *testing.M) {
 	if code, _ := driverStatus(); code != 0 && os.Getenv("MTC_FAKE_CUDA") == "" && os.Getenv("MTC_NO_FAKE") == "" {
 		os.Exit(overFake())
@@ -37,10 +37,15 @@ func overFake() int {
 		fmt.Println("skipped: there is no GPU, and no gcc to build a stand-in for its driver")
 		return 0
 	}
-	out, err := exec.Command("gcc", "-O1", "-shared", "-fPIC", "-o", filepath.Join(dir, "libcuda.so.1"), "testdata/driver.c", "-lpthread").CombinedOutput()
-	if err != nil {
-		fmt.Printf("the stand-in does not build: %v\n%s", err, out)
-		return 1
+	driver, blas := filepath.Join(dir, "libcuda.so.1"), filepath.Join(dir, "libcublasLt.so.13")
+	for _, args := range [][]string{
+		{"-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", driver, "testdata/driver.c", "-lpthread"},
+		{"-O1", "-shared", "-fPIC", "-o", blas, "testdata/blaslt.c", driver},
+	} {
+		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+			fmt.Printf("the stand-in does not build: %v\n%s", err, out)
+			return 1
+		}
 	}
 	cmd := exec.Command(os.Args[0], os.Args[1:]...)
 	cmd.Env = append(os.Environ(), "MTC_FAKE_CUDA=on", "MTC_FAKE_DIR="+dir, "LD_LIBRARY_PATH="+dir)
