@@ -63,7 +63,7 @@ func Generate(in Input) (map[string][]byte, error) {
 		files[g.sourceName()] = f.Text
 	}
 	if in.Module != nil {
-		mod, sum := in.Module.files(in.Program.Model.Name)
+		mod, sum := in.Module.on(in.Plan.Target).files(in.Program.Model.Name)
 		files["go.mod"] = mod
 		if len(sum) > 0 {
 			files["go.sum"] = sum
@@ -129,7 +129,7 @@ func templateNames(p *ir.Program) []string {
 func (g *generator) newFile(hash bool) *jen.File {
 	f := jen.NewFile("main")
 	f.HeaderComment("// " + g.header(hash))
-	for _, p := range []string{pkgDevice, pkgEngine, pkgPlan, pkgProgram, pkgCPU} {
+	for _, p := range []string{pkgDevice, pkgEngine, pkgPlan, pkgProgram, pkgCPU, pkgCUDA} {
 		f.ImportName(p, path.Base(p))
 	}
 	for _, t := range g.Program.Tables {
@@ -179,5 +179,6 @@ const (
 	pkgPlan    = modulePath + "/runtime/plan"
 	pkgProgram = modulePath + "/runtime/program"
 	pkgCPU     = modulePath + "/runtime/device/cpu"
+	pkgCUDA    = modulePath + "/runtime/device/cuda"
 	pkgOps     = modulePath + "/runtime/ops/"
 )

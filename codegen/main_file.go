@@ -28,7 +28,7 @@ func (g *generator) mainFile() ([]byte, error) {
 			jen.Id("Tables").Op(":").Id("tables"),
 			jen.Id("Source").Op(":").Add(source),
 			jen.Id("Device").Op(":").Func().Params().Params(jen.Qual(pkgDevice, "Device"), jen.Error()).Block(
-				jen.Return(jen.Qual(pkgCPU, "New").Call(), jen.Nil())),
+				g.newDevice()),
 		)))
 	f.Line()
 	f.Comment("templates are the functions of each kind of unit, in the order of the plan.")
