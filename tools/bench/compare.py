@@ -9,9 +9,11 @@ tools/bench/run.sh builds everything and calls this.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -130,33 +132,43 @@ def step(name, program, args):
         opt.step()
         opt.zero_grad(set_to_none=True)
 
+    n = sum(p.numel() for p in model.parameters())
+    steps = 20 if n < 1e7 else 4  # of one turn, after two that warm up
+
     with tempfile.TemporaryDirectory() as tmp:
         data = pathlib.Path(tmp) / "data.txt"
         data.write_bytes(bytes(torch.randint(32, 127, (1 << 20,)).tolist()))
 
         def ours():
-            if CPU:
-                a, b = (program_cpu(n) for n in (2, 6))
-                return (b - a) / 4
-            return min(run(6)[2:])
-
-        def program_cpu(steps):
-            before = os.times()
-            run(steps)
-            after = os.times()
-            return after.children_user + after.children_system - before.children_user - before.children_system
-
-        def run(steps):
+            """Two steps to warm up, then the mean processor time or the best time of a step."""
             out = pathlib.Path(tmp) / f"run{time.monotonic_ns()}"
-            subprocess.run(
-                [program, "--data", data, "--steps", str(steps), "--out", out, "--threads", str(args.threads),
-                 "--eval-every", "0", "--save-every", "0"],
-                check=True, stdout=subprocess.DEVNULL)
-            times = [float(x.split('"ms":')[1].split("}")[0]) for x in open(out / "metrics.jsonl") if '"ms"' in x]
-            return [t / 1e3 for t in times]
+            p = subprocess.Popen(
+                [program, "--data", data, "--eval-data", data, "--steps", "1000", "--out", out, "--threads",
+                 str(args.threads), "--eval-every", "0", "--save-every", "0"], stdout=subprocess.DEVNULL)
+            try:
+                wait_for(p, out, 2)
+                before = processor(p)
+                times = wait_for(p, out, 2 + steps)
+                return (processor(p) - before) / (len(times) - 2) if CPU else min(times[2:]) / 1e3
+            finally:
+                p.kill()  # before it saves
+                p.wait()
 
-        a, b = best(ours, lambda: min(clock(train) for _ in range(6)), max(2, args.repeat // 4))
-    n = sum(p.numel() for p in model.parameters())
+        def wait_for(p, out, count):
+            while True:
+                if p.poll() is not None:
+                    sys.exit(f"{program} ended with code {p.returncode}")
+                if (out / "metrics.jsonl").exists():
+                    lines = (out / "metrics.jsonl").read_text().split("\n")[:-1]
+                    if len(lines) >= count:
+                        return [json.loads(x)["ms"] for x in lines if '"ms"' in x]
+                time.sleep(0.005)
+
+        def processor(p):
+            fields = pathlib.Path(f"/proc/{p.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+        a, b = best(ours, lambda: min(clock(train) for _ in range(steps)), max(2, args.repeat // 4))
     print(f"{name} step, {rows}x{seq}, {n / 1e6:.1f} M parameters".ljust(34),
           f"{a * 1e3:9.1f} {b * 1e3:9.1f} {'ms':8} {b / a:6.2f}", flush=True)
 
