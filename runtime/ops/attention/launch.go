@@ -35,9 +35,9 @@ type ForwardCachedArgs struct {
 }
 
 var (
-	forwardKernel  = device.Kernel{Name: "attention.Forward", CPU: forwardCPU}
-	backwardKernel = device.Kernel{Name: "attention.Backward", CPU: backwardCPU}
-	cachedKernel   = device.Kernel{Name: "attention.ForwardCached", CPU: cachedCPU}
+	forwardKernel  = device.Kernel{Name: "attention.Forward", CPU: forwardCPU, CUDA: forwardCUDA}
+	backwardKernel = device.Kernel{Name: "attention.Backward", CPU: backwardCPU, CUDA: backwardCUDA}
+	cachedKernel   = device.Kernel{Name: "attention.ForwardCached", CPU: cachedCPU, CUDA: cachedCUDA}
 )
 
 // Forward launches the forward pass over whole sequences.
