@@ -3,7 +3,7 @@
 // Scalars of the step (plan/scalars.go), f64.
 enum { STEP, LR, INV_TOKENS, MAX_NORM, GRAD_NORM, CLIP, SKIP, LOSS, TOKENS };
 
-__device__ __forceinline__ bool finite(double x) { return !isnan(x) && !isinf(x); }
+__device__ __forceinline__ bool is_finite(double x) { return !isnan(x) && !isinf(x); }
 
 // ---- squared norm: p = {grad f32, norm f64, scalars or null}, i = {elems} ------------------------
 
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(1024) optim_norm_sum(Args a) {
     s = block_sum<1024>(s);
     if (threadIdx.x != 0) return;
     *(double*)a.p[1] = s;
-    if (a.p[2] && !finite(s)) ((double*)a.p[2])[SKIP] = 1.0;
+    if (a.p[2] && !is_finite(s)) ((double*)a.p[2])[SKIP] = 1.0;
 }
 
 // ---- reduce: p = {scalars, norms f64, partials f64}, i = {norms, partials, bytes apart} ----------
@@ -55,7 +55,7 @@ extern "C" __global__ void optim_reduce(Args a) {
     const double norm = sqrt(squares), mean = loss / tokens;
     double clip = 1.0;
     if (s[MAX_NORM] > 0.0) clip = fmin(1.0, s[MAX_NORM] / (norm + 1e-6));
-    if (!finite(norm) || !finite(mean)) {
+    if (!is_finite(norm) || !is_finite(mean)) {
         // The factor stays finite, so that no reader can spread a NaN.
         s[SKIP] = 1.0;
         clip = 0.0;

@@ -1,6 +1,7 @@
 package optest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"testing"
@@ -20,6 +21,7 @@ type Machine struct {
 	used   int64
 	guards []int64 // offsets
 	failed bool    // Err returned a failure, so Close may too
+	gpu    *gpu    // nil on the CPU
 }
 
 const (
@@ -34,14 +36,14 @@ func NewMachine(t testing.TB, threads int) *Machine {
 	return newMachine(t, threads, machineBytes)
 }
 
-func newMachine(t testing.TB, threads int, bytes int64) *Machine {
+func newMachine(t testing.TB, threads int, size int64) *Machine {
 	t.Helper()
 	d := cpu.NewWith(cpu.Options{Threads: threads})
-	base, err := d.Alloc(device.DeviceMemory, bytes)
+	base, err := d.Alloc(device.DeviceMemory, size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Machine{t: t, dev: d, Queue: d.Queue(device.Compute), base: base, size: bytes}
+	m := &Machine{t: t, dev: d, Queue: d.Queue(device.Compute), base: base, size: size}
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil && !m.failed {
 			t.Error(err)
@@ -58,10 +60,7 @@ func (m *Machine) Bytes(n int64) device.Ptr {
 	if at+size+guardBytes > m.size {
 		m.t.Fatalf("the test needs more than %d bytes", m.size)
 	}
-	b := m.view(m.base.At(m.used), guardBytes+size+guardBytes)
-	for i := range b {
-		b[i] = garbage
-	}
+	m.write(m.base.At(m.used), bytes.Repeat([]byte{garbage}, int(guardBytes+size+guardBytes)))
 	m.guards = append(m.guards, m.used, at+n)
 	m.used = at + size
 	return m.base.At(at)
@@ -70,30 +69,33 @@ func (m *Machine) Bytes(n int64) device.Ptr {
 // F32 cuts an operand that holds v.
 func (m *Machine) F32(v ...float32) device.Ptr {
 	p := m.Bytes(int64(len(v)) * 4)
-	b := m.view(p, int64(len(v))*4)
+	b := make([]byte, 4*len(v))
 	for i, x := range v {
 		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
 	}
+	m.write(p, b)
 	return p
 }
 
 // I32 cuts an operand that holds v.
 func (m *Machine) I32(v ...int32) device.Ptr {
 	p := m.Bytes(int64(len(v)) * 4)
-	b := m.view(p, int64(len(v))*4)
+	b := make([]byte, 4*len(v))
 	for i, x := range v {
 		binary.LittleEndian.PutUint32(b[4*i:], uint32(x))
 	}
+	m.write(p, b)
 	return p
 }
 
 // F64 cuts an operand that holds v.
 func (m *Machine) F64(v ...float64) device.Ptr {
 	p := m.Bytes(int64(len(v)) * 8)
-	b := m.view(p, int64(len(v))*8)
+	b := make([]byte, 8*len(v))
 	for i, x := range v {
 		binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(x))
 	}
+	m.write(p, b)
 	return p
 }
 
@@ -108,7 +110,7 @@ func (m *Machine) Sync() {
 		if off%64 == 0 {
 			end = off + guardBytes
 		}
-		for i, x := range m.view(m.base.At(off), end-off) {
+		for i, x := range m.read(m.base.At(off), end-off) {
 			if x != garbage {
 				m.t.Fatalf("a kernel wrote outside of its operands, %d bytes after offset %d", i, off)
 			}
@@ -125,7 +127,7 @@ func (m *Machine) Err() error {
 
 // ReadF32 returns n elements at p.
 func (m *Machine) ReadF32(p device.Ptr, n int64) []float32 {
-	b, v := m.view(p, 4*n), make([]float32, n)
+	b, v := m.read(p, 4*n), make([]float32, n)
 	for i := range v {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
@@ -134,17 +136,63 @@ func (m *Machine) ReadF32(p device.Ptr, n int64) []float32 {
 
 // ReadF64 returns n elements at p.
 func (m *Machine) ReadF64(p device.Ptr, n int64) []float64 {
-	b, v := m.view(p, 8*n), make([]float64, n)
+	b, v := m.read(p, 8*n), make([]float64, n)
 	for i := range v {
 		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
 	}
 	return v
 }
 
-func (m *Machine) view(p device.Ptr, n int64) []byte {
-	b := m.dev.View(p, n)
-	if b == nil && n > 0 {
-		m.t.Fatalf("no memory at %v", p)
+// Act cuts an operand that holds v as the device computes with it: bf16 on a GPU in that
+// precision.
+func (m *Machine) Act(v ...float32) device.Ptr {
+	if m.gpu == nil || m.gpu.f32 {
+		return m.F32(v...)
+	}
+	p := m.Bytes(int64(len(v)) * 2)
+	b := make([]byte, 2*len(v))
+	for i, x := range RoundBF16(v) {
+		binary.LittleEndian.PutUint16(b[2*i:], uint16(math.Float32bits(x)>>16))
+	}
+	m.write(p, b)
+	return p
+}
+
+// ReadAct returns n elements at p that are as Act places them.
+func (m *Machine) ReadAct(p device.Ptr, n int64) []float32 {
+	if m.gpu == nil || m.gpu.f32 {
+		return m.ReadF32(p, n)
+	}
+	b, v := m.read(p, 2*n), make([]float32, n)
+	for i := range v {
+		v[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
+	}
+	return v
+}
+
+// ActSize is the bytes of an element that Act places.
+func (m *Machine) ActSize() int64 {
+	if m.gpu == nil || m.gpu.f32 {
+		return 4
+	}
+	return 2
+}
+
+// ReadBytes returns n bytes at p.
+func (m *Machine) ReadBytes(p device.Ptr, n int64) []byte { return m.read(p, n) }
+
+func (m *Machine) write(p device.Ptr, b []byte) {
+	m.t.Helper()
+	if err := m.dev.Write(p, b); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *Machine) read(p device.Ptr, n int64) []byte {
+	m.t.Helper()
+	b := make([]byte, n)
+	if err := m.dev.Read(b, p); err != nil {
+		m.t.Fatal(err)
 	}
 	return b
 }

@@ -9,7 +9,9 @@
 //   - the same against PyTorch (testdata/torch.json, made by tools/fixtures/ops.py);
 //   - that AddX may be nil, another buffer or the result itself; that pairs declared InPlace
 //     may share a buffer; that a row-wise op gives the same bits in chunks of rows, and any
-//     op the same bits at any number of threads and when decoding row by row.
+//     op the same bits at any number of threads and when decoding row by row;
+//   - in builds with the tag cuda, that the CUDA kernels agree with the CPU's in both
+//     precisions, on a GPU or (MTC_CUDA_EMU=1) in its emulation.
 //
 // Every operand lies between guard bands of NaN, so a kernel that writes beside its operand,
 // or adds to what it should set, is found. The largest difference and its share of the
@@ -31,6 +33,9 @@ type Case struct {
 	Funcs map[string]any
 	Good  []Good
 	Bad   []Bad
+	// Wide are good calls that only the CUDA kernels are tested with, against the CPU's: sizes
+	// that fill vectors, and sizes that do not. Out, Cost and Ref are not needed.
+	Wide []Good
 }
 
 // Good is a call that fits.
@@ -47,6 +52,8 @@ type Good struct {
 	Ref func(v Values) []float64
 	// Tol is the allowed difference relative to the largest element; 0: DefaultTol.
 	Tol float64
+	// BF16 is the same for CUDA kernels in bf16 against the CPU; 0: that of one rounding.
+	BF16 float64
 	// Range is the half width of the uniform random inputs; 0: 2.
 	Range float64
 }
@@ -93,7 +100,11 @@ func Run(t *testing.T, c Case) {
 			for _, check := range s.checks(torch) {
 				t.Run(check.name, func(t *testing.T) { check.run(t) })
 			}
+			OnGPU(t, s.onGPU)
 		})
+	}
+	for _, g := range c.Wide {
+		t.Run(g.Name, func(t *testing.T) { OnGPU(t, newSetup(t, c, g).onGPU) })
 	}
 }
 

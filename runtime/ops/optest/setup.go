@@ -125,6 +125,10 @@ func (s *setup) byRow(operand string) bool {
 
 // launch runs one launcher. ptrs gives the operands by Go field; absent ones are nil.
 func (s *setup) launch(m *Machine, l op.Launch, ptrs map[string]device.Ptr) {
+	s.launchOn(m.Queue, l, ptrs)
+}
+
+func (s *setup) launchOn(q device.Queue, l op.Launch, ptrs map[string]device.Ptr) {
 	f := s.launcher(l)
 	args := reflect.New(f.Type().In(1)).Elem()
 	for field, p := range ptrs {
@@ -135,7 +139,7 @@ func (s *setup) launch(m *Machine, l op.Launch, ptrs map[string]device.Ptr) {
 	for _, c := range s.call.Consts {
 		setConst(args.FieldByName(c.Field), c, s)
 	}
-	f.Call([]reflect.Value{reflect.ValueOf(m.Queue), args})
+	f.Call([]reflect.Value{reflect.ValueOf(q), args})
 }
 
 func setConst(v reflect.Value, c op.Const, s *setup) {

@@ -40,22 +40,25 @@ template <class T> using Unit = Words<8 * (int)sizeof(T)>;
 // stores, so an output may be an input. The grid has ceil(n / (U * MAP_TILE)) blocks.
 template <int U, class T, int K, int M, class F>
 __device__ __forceinline__ void map(i64 n, const T* const (&in)[K], T* const (&out)[M], F f) {
-    const i64 base = (i64)blockIdx.x * (U * MAP_TILE);
+    const i64 base = (i64)blockIdx.x * (U * MAP_TILE), end = imin(n, base + U * MAP_TILE);
     u64 all = 0;
 #pragma unroll
     for (int k = 0; k < K; k++) all |= bits_of(in[k]);
 #pragma unroll
     for (int m = 0; m < M; m++) all |= bits_of(out[m]);
-    if (aligned(all) && base + U * MAP_TILE <= n) {
+    i64 rest = base;  // where elements begin that are in no unit
+    if (aligned(all)) {
+        rest = end / 8 * 8;
         const i64 at = base + (i64)threadIdx.x * 8;
         Unit<T> w[U][K];
 #pragma unroll
         for (int u = 0; u < U; u++)
 #pragma unroll
             for (int k = 0; k < K; k++)
-                if (in[k]) w[u][k].ld(in[k] + at + u * MAP_TILE);
+                if (in[k] && at + u * MAP_TILE < rest) w[u][k].ld(in[k] + at + u * MAP_TILE);
 #pragma unroll
         for (int u = 0; u < U; u++) {
+            if (at + u * MAP_TILE >= rest) break;
             float v[K][8], r[M][8];
 #pragma unroll
             for (int k = 0; k < K; k++) {
@@ -78,9 +81,8 @@ __device__ __forceinline__ void map(i64 n, const T* const (&in)[K], T* const (&o
 #pragma unroll
             for (int m = 0; m < M; m++) store<8>(out[m] + at + u * MAP_TILE, r[m]);
         }
-        return;
     }
-    for (i64 i = base + threadIdx.x; i < imin(n, base + U * MAP_TILE); i += MAP_THREADS) {
+    for (i64 i = rest + threadIdx.x; i < end; i += MAP_THREADS) {
         float x[K], y[M];
 #pragma unroll
         for (int k = 0; k < K; k++) x[k] = in[k] ? to_f(in[k][i]) : 0.0f;

@@ -1,0 +1,280 @@
+//go:build cuda
+
+// Package emu is a device that runs the CUDA sources of kernels on the CPU: a host C++ compiler
+// builds them against emu.h, and each thread of a block is a fiber. Tests use it to check what a
+// kernel computes on a machine without a GPU: sizes, offsets, barriers, reductions, rounding. It
+// is slow, says nothing of speed, and knows no PTX beyond that of mtc.cuh.
+//
+// It is stricter than a GPU where that finds faults: scratch memory starts as NaN, an access to a
+// vector that is not aligned stops the process, lanes that have returned must not be waited for,
+// and with Reverse threads and blocks run in the opposite order.
+package emu
+
+/*
+#cgo LDFLAGS: -ldl
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+typedef struct { uint64_t p[20]; int64_t i[16]; float f[8]; uint64_t work; } emu_args;
+typedef const char* (*emu_run)(const emu_args*, unsigned x, unsigned y, unsigned z, int threads, int back);
+
+static void* emu_open(const char* path, const char** why) {
+	void* h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!h) *why = dlerror();
+	return h;
+}
+static const char* emu_call(void* f, const emu_args* a, unsigned x, unsigned y, unsigned z, int threads, int back) {
+	return ((emu_run)f)(a, x, y, z, threads, back);
+}
+*/
+import "C"
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/device/cpu"
+	"github.com/megatrain/mtc/runtime/device/cuda/kit"
+)
+
+//go:embed emu.h
+var header string
+
+// Device runs sources at once, in the caller's goroutine. Memory is that of a CPU device.
+type Device struct {
+	*cpu.Device
+	F32 bool
+	// Reverse runs the last thread and block first. Results must not depend on it.
+	Reverse bool
+	err     error
+}
+
+// New makes a device. The error says that there is no compiler.
+func New(f32 bool) (*Device, error) {
+	if _, err := exec.LookPath(compiler()); err != nil {
+		return nil, fmt.Errorf("the emulation of CUDA needs a C++ compiler: %w", err)
+	}
+	return &Device{Device: cpu.NewWith(cpu.Options{Threads: 1}), F32: f32}, nil
+}
+
+func compiler() string {
+	if c := os.Getenv("CXX"); c != "" {
+		return c
+	}
+	return "g++"
+}
+
+// Name says what it is.
+func (d *Device) Name() string { return "emulation of CUDA" }
+
+// Queue returns the one queue.
+func (d *Device) Queue(device.Lane) device.Queue { return queue{d} }
+
+// Sync returns the first failure since the last call.
+func (d *Device) Sync() error {
+	err := d.err
+	d.err = nil
+	return err
+}
+
+type queue struct{ d *Device }
+
+// Launch runs a kernel.
+func (q queue) Launch(k *device.Kernel, a device.Args) {
+	if q.d.err != nil {
+		return
+	}
+	if err := q.d.run(k, &a); err != nil {
+		q.d.err = fmt.Errorf("%s: %w", k.Name, err)
+	}
+}
+
+// Copy copies at once.
+func (q queue) Copy(dst, src device.Ptr, n int64) { copy(q.d.View(dst, n), q.d.View(src, n)) }
+
+// Record does nothing: all before it is done.
+func (q queue) Record(device.Event) {}
+
+// Wait does nothing.
+func (q queue) Wait(device.Event) {}
+
+func (d *Device) run(k *device.Kernel, a *device.Args) error {
+	if k.Matmul != nil {
+		return d.matmul(k.Matmul(a))
+	}
+	if k.CUDA == nil {
+		return errors.New("no CUDA kernel")
+	}
+	var room int64
+	for s := k.CUDA; s != nil; s = s.Next {
+		if s.Work != nil {
+			room = max(room, s.Work(a))
+		}
+	}
+	var args C.emu_args
+	for i, p := range a.P {
+		args.p[i] = C.uint64_t(d.address(p))
+	}
+	for i, n := range a.I {
+		args.i[i] = C.int64_t(n)
+	}
+	for i, f := range a.F {
+		args.f[i] = C.float(f)
+	}
+	const guard = 256
+	work := C.malloc(C.size_t(room + guard))
+	defer C.free(work)
+	scratch := unsafe.Slice((*byte)(work), room+guard)
+	for i := range scratch {
+		scratch[i] = 0xff
+	}
+	args.work = C.uint64_t(uintptr(work))
+	for s := k.CUDA; s != nil; s = s.Next {
+		var spec [4]int64
+		if s.Spec != nil {
+			spec = s.Spec(a)
+		}
+		f, err := d.function(s, spec)
+		if err != nil {
+			return err
+		}
+		g := s.Grid(a)
+		if g.X < 1 || g.Y < 1 || g.Y > 65535 || g.Z < 1 || g.Z > 65535 || g.Threads > 1024 {
+			return fmt.Errorf("%s has the grid %+v, which no GPU takes", s.Func, g)
+		}
+		back := C.int(0)
+		if d.Reverse {
+			back = 1
+		}
+		if msg := C.emu_call(f, &args, C.uint(g.X), C.uint(g.Y), C.uint(g.Z), C.int(g.Threads), back); msg != nil {
+			return fmt.Errorf("%s: %s", s.Func, C.GoString(msg))
+		}
+	}
+	for _, x := range scratch[room:] {
+		if x != 0xff {
+			return errors.New("it wrote behind its scratch memory")
+		}
+	}
+	return nil
+}
+
+func (d *Device) address(p device.Ptr) uintptr {
+	if p.Nil() {
+		return 0
+	}
+	return uintptr(unsafe.Pointer(unsafe.SliceData(d.View(p, 1))))
+}
+
+// modules are the libraries by the hash of their text.
+var modules struct {
+	sync.Mutex
+	open map[string]unsafe.Pointer
+}
+
+var entryPoint = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(Args a\)`)
+
+func (d *Device) function(s *device.Source, spec [4]int64) (unsafe.Pointer, error) {
+	modules.Lock()
+	defer modules.Unlock()
+	text, err := d.text(s.Text, spec)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(text))
+	key := hex.EncodeToString(sum[:])
+	if modules.open == nil {
+		modules.open = map[string]unsafe.Pointer{}
+	}
+	h := modules.open[key]
+	if h == nil {
+		path, err := build(key, text)
+		if err != nil {
+			return nil, err
+		}
+		name := C.CString(path)
+		defer C.free(unsafe.Pointer(name))
+		var why *C.char
+		if h = C.emu_open(name, &why); h == nil {
+			return nil, errors.New(C.GoString(why))
+		}
+		modules.open[key] = h
+	}
+	sym := C.CString("run_" + s.Func)
+	defer C.free(unsafe.Pointer(sym))
+	f := C.dlsym(h, sym)
+	if f == nil {
+		return nil, fmt.Errorf("the text has no kernel %s", s.Func)
+	}
+	return f, nil
+}
+
+// text is what the host compiler gets: emu.h, the kernels' header, the kernels, and for each of
+// them a function that runs it.
+func (d *Device) text(kernels string, spec [4]int64) (string, error) {
+	const one = `asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));`
+	const two = `asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));`
+	if !strings.Contains(kit.Header, one) || !strings.Contains(kit.Header, two) {
+		return "", errors.New("mtc.cuh converts to bf16 otherwise than this emulation knows")
+	}
+	base := strings.NewReplacer(one, "r.bits = emu_bf16(x);", two, "r = (u32)emu_bf16(lo) | (u32)emu_bf16(hi) << 16;",
+		"#pragma once", "").Replace(kit.Header)
+	var b strings.Builder
+	if d.F32 {
+		b.WriteString("#define MTC_F32\n")
+	}
+	for i, n := range spec {
+		fmt.Fprintf(&b, "#define S%d %d\n", i, n)
+	}
+	b.WriteString(header)
+	b.WriteString(base)
+	b.WriteString("#line 1 \"kernels.cu\"\n")
+	b.WriteString(strings.ReplaceAll(kernels, `#include "mtc.cuh"`, ""))
+	b.WriteString("\nstatic Args emu_a;\n")
+	for _, m := range entryPoint.FindAllStringSubmatch(kernels, -1) {
+		fmt.Fprintf(&b, `extern "C" const char* run_%[1]s(const Args* a, unsigned x, unsigned y, unsigned z, int threads, int back) {
+    emu_a = *a;
+    return emu_launch({x, y, z}, threads, back != 0, [] { %[1]s(emu_a); });
+}
+`, m[1])
+	}
+	return b.String(), nil
+}
+
+// build compiles a text, or finds what an earlier run compiled.
+func build(key, text string) (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("mtc-emu-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, key+".so")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	tmp, err := os.MkdirTemp(dir, "build-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	src, out := filepath.Join(tmp, "k.cpp"), filepath.Join(tmp, "k.so")
+	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	cmd := exec.Command(compiler(), "-std=c++17", "-O1", "-fno-strict-aliasing", "-fPIC", "-shared", "-w",
+		"-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-o", out, src)
+	if log, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("the kernel does not compile for the CPU: %w\n%s", err, log)
+	}
+	return path, os.Rename(out, path)
+}
