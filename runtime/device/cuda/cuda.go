@@ -54,6 +54,7 @@ type Device struct {
 	cuctx     cu.CUContext
 	total     int64
 	maxShared int32
+	target    device.Target
 	noWaits   bool // the driver has no waits on memory: the submitter waits
 	syncAll   bool // MTC_CUDA_SYNC
 	pool      *cpu.Device
@@ -104,6 +105,7 @@ func New(o Options) (*Device, error) {
 		return nil, cannotUse(info.Name, err)
 	}
 	d.maxShared = int32(shared)
+	d.target = device.Target{Major: info.Major, Minor: info.Minor, Shared: d.maxShared, F32: o.F32}
 	waits, err := dev.Attribute(attrMemOps)
 	d.noWaits = err != nil || waits == 0
 	threads := o.Threads

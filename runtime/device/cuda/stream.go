@@ -102,10 +102,11 @@ func (s *stream) launch(k *device.Kernel, a *device.Args) (err error) {
 			err = r
 		}
 	}()
-	switch {
-	case k.Matmul != nil:
+	if k.Matmul != nil {
 		return s.matmul(k, a)
-	case k.CUDA == nil:
+	}
+	first := k.CUDA.For(s.dev.target, a)
+	if first == nil || first.Grid == nil {
 		return fmt.Errorf("there is no CUDA code for this kernel")
 	}
 	b := s.args
@@ -114,7 +115,7 @@ func (s *stream) launch(k *device.Kernel, a *device.Args) (err error) {
 	}
 	b.i, b.f = a.I, a.F
 	var room int64
-	for src := k.CUDA; src != nil; src = src.Next {
+	for src := first; src != nil; src = src.Next {
 		if src.Work != nil {
 			room = max(room, src.Work(a))
 		}
@@ -125,7 +126,7 @@ func (s *stream) launch(k *device.Kernel, a *device.Args) (err error) {
 		}
 	}
 	b.work = uint64(s.scratch)
-	for src := k.CUDA; src != nil; src = src.Next {
+	for src := first; src != nil; src = src.Next {
 		g := src.Grid(a)
 		if g.X <= 0 || g.Y < 0 || g.Z < 0 {
 			continue // nothing to do

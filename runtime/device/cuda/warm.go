@@ -100,7 +100,7 @@ func (n *notes) Launch(k *device.Kernel, a device.Args) {
 		n.err, n.room = err, max(n.room, room)
 		return
 	}
-	for src := k.CUDA; src != nil; src = src.Next {
+	for src := k.CUDA.For(n.stream.dev.target, &a); src != nil && src.Grid != nil; src = src.Next { // a kernel without is refused when it is launched
 		g := src.Grid(&a)
 		if src.Work != nil {
 			n.room = max(n.room, src.Work(&a))
