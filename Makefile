@@ -7,7 +7,7 @@ BIN      := bin
 MTC      := $(BIN)/mtc
 GOSRC    := $(shell $(GO) env GOROOT)/src
 # Packages whose goroutines meet: they also run under the race detector.
-RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/...
+RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/... ./e2e/invariants
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci cuda-sdk cuda-build
@@ -45,7 +45,8 @@ golden: ## rewrite every golden file (then read the diff)
 	MTC_UPDATE=1 $(GO) test ./...
 
 models: build ## compile every model of models/ without building its program
-	@for m in models/*.mt; do $(MTC) check $$m || exit 1; done
+	@for m in $$(ls models/*.mt | grep -v '/llama.mt'); do \
+		echo "$$m"; $(MTC) compile --no-build -o $(BIN)/models/$$(basename $$m .mt) --placement stream --recompute all $$m >/dev/null || exit 1; done
 
 fuzz: ## every fuzz target for 30 s
 	@bash tools/fuzz.sh 30s

@@ -1,7 +1,7 @@
-// A small llama that reads bytes: 1.2 M parameters, trained in minutes on a laptop.
+// A small llama that reads bytes: 1.05 M parameters, trained in two minutes on a laptop.
 //   mtc run models/nano.mt --data PATH
-model nano(D = 128, L = 6, H = 4, KV = 2, F = 352, V = 256, hd = D / H) {
-  init normal(0.02)
+model nano(D = 128, L = 4, H = 4, KV = 2, F = 512, V = 256, hd = D / H) {
+  init normal(0.06)
 
   // One layer: attention, then a gated MLP, each on a normalised copy of the residual x.
   block layer(x) {
@@ -23,13 +23,13 @@ model nano(D = 128, L = 6, H = 4, KV = 2, F = 352, V = 256, hd = D / H) {
 }
 
 train {
-  seq       = 256
-  batch     = 8192 tokens
-  steps     = 400
+  seq       = 128
+  batch     = 8 rows
+  steps     = 1100
   optimizer = adamw(beta1 = 0.9, beta2 = 0.95, decay = 0.1)
-  lr        = cosine(peak = 3e-3, warmup = 40, final = 3e-4)
+  lr        = cosine(peak = 4e-3, warmup = 60, final = 1e-4)
   clip      = 1.0
-  eval      = every(100, batches = 20)
-  save      = every(200, keep = 2)
+  eval      = every(550, batches = 40)
+  save      = every(550, keep = 2)
   seed      = 1337
 }

@@ -6,7 +6,7 @@ found=0
 while IFS=: read -r file name; do
   dir=./$(dirname "$file")
   echo "== $name in $dir"
-  go test "$dir" -run '^$' -fuzz "^$name\$" -fuzztime "$time"
+  go test "$dir" -run '^$' -fuzz "^$name\$" -fuzztime "$time" -fuzzminimizetime 20x
   found=$((found + 1))
 done < <(grep -rnoE --include='*_test.go' 'func (Fuzz[A-Za-z0-9_]+)' . | sed -E 's/^\.\///; s/:[0-9]+:func /:/' | sort)
 echo "$found fuzz targets, $time each"

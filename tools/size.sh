@@ -2,7 +2,7 @@
 # Counts the lines of Go in runtime/ outside ops and tests, by package, against a budget: the
 # runtime stays lean, what grows is ops.
 set -euo pipefail
-budget=${MTC_RUNTIME_BUDGET:-9000}
+budget=${MTC_RUNTIME_BUDGET:-16000}
 total=0
 for dir in $(find runtime -type d -not -path 'runtime/ops*' | sort); do
   n=$(find "$dir" -maxdepth 1 -name '*.go' ! -name '*_test.go' -exec cat {} + 2>/dev/null | wc -l)
