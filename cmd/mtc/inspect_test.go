@@ -35,7 +35,7 @@ func TestInspectShows(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"nano: 1,173,120 parameters, stream", "compute |", "h2d     |", "prefetch", "peak of the process"}},
+		{nil, []string{"nano: 1,049,728 parameters, stream", "compute |", "h2d     |", "prefetch", "peak of the process"}},
 		{[]string{"--memory"}, []string{"weight slots", "moments", "saved activations", "caches"}},
 		{[]string{"--list", "steady"}, []string{"waits for", "update'", "layer[0]"}},
 		{[]string{"--list", "drain"}, []string{"update'"}},
@@ -114,7 +114,7 @@ func TestInspectNewest(t *testing.T) {
 	}
 	dir := built(t)
 	out, errs, code := inspectedIn(t, filepath.Dir(filepath.Dir(dir)))
-	if code != exitOK || !strings.Contains(out, "nano: 1,173,120 parameters") {
+	if code != exitOK || !strings.Contains(out, "nano: 1,049,728 parameters") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
