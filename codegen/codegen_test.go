@@ -38,7 +38,7 @@ func compile(t *testing.T, o compiler.Options) Input {
 		t.Fatal(err)
 	}
 	// The hash covers more than these goldens are about.
-	r.Plan.Hash = "0123456789abcdef"
+	r.Plan.Hash, r.Plan.ModelHash = "0123456789abcdef", "fedcba9876543210"
 	return Input{Program: r.Program, Plan: r.Plan}
 }
 

@@ -37,6 +37,8 @@ type Options struct {
 	Target   string // "cpu" (default) or "cuda"
 	Compiler string // version of mtc
 	Hash     string // of the model text and the values that change the schedule
+	// ModelHash is of what a checkpoint depends on.
+	ModelHash string
 }
 
 // Build makes the plan of a program: tasks, memory and waits. The program's model has a
@@ -139,7 +141,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, tokens: -1, position: -1,
 	}
 	b.p = &plan.Plan{
-		Model: m.Name, Hash: o.Hash, Compiler: o.Compiler, Target: o.Target,
+		Model: m.Name, Hash: o.Hash, ModelHash: o.ModelHash, Compiler: o.Compiler, Target: o.Target,
 		NumParams: m.NumParams(), Batch: m.Batch, Seq: m.Seq, Vocab: m.Vocab,
 		Micros: micros, Groups: o.Groups, Rows: prog.Rows, Prefill: prog.Prefill,
 		Precision: prog.DType.String(), Placement: o.Placement, Clip: b.clip, Slots: o.Slots, GradSlots: o.GradSlots,

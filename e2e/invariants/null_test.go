@@ -37,7 +37,7 @@ var stubSteps = engine.Steps{
 	Norm:       func(q device.Queue, a *engine.NormArgs) { launchAll(q, a.Grad, a.Norm, a.Scalars) },
 	Accumulate: func(q device.Queue, a *engine.AccumulateArgs) { launchAll(q, a.Sum, a.Grad) },
 	Reduce:     func(q device.Queue, a *engine.ReduceArgs) { launchAll(q, a.Norms, a.Partials, a.Scalars) },
-	Update:     func(q device.Queue, a *engine.UpdateArgs) { launchAll(q, a.Weight, a.M, a.V, a.Grad, a.Scalars) },
+	Update:     func(q device.Queue, a *engine.UpdateArgs) { launchAll(q, a.Weight, a.Lo, a.M, a.V, a.Grad, a.Scalars) },
 }
 
 // TestPlansKeepOrder runs every family's plans over the null device, which sees copies that are
@@ -53,6 +53,9 @@ func TestPlansKeepOrder(t *testing.T) {
 			{MicroBatch: 2, Placement: "stream", Slots: 1, GradSlots: 1, Recompute: "all"},
 			{MicroBatch: 1, Placement: "stream", Slots: 3, Groups: 4},
 			{MicroBatch: 4, Placement: "stream", Set: []string{"train.clip=none"}},
+			{MicroBatch: 4, Target: "cuda"},
+			{MicroBatch: 2, Target: "cuda", Placement: "stream", Recompute: "all"},
+			{MicroBatch: 2, Target: "cuda", Placement: "stream", Groups: 2, Set: []string{"train.clip=none"}},
 		} {
 			t.Run(fmt.Sprintf("%s %+v", family, o), func(t *testing.T) {
 				o.Path = filepath.Join("testdata", "models", family+".mt")

@@ -55,7 +55,7 @@ type State struct {
 	Seq      int64  `json:"seq"`
 	Data     string `json:"data"` // data.Corpus.ID of the training data
 	Model    string `json:"model"`
-	Hash     string `json:"hash"`     // plan.Plan.Hash
+	Hash     string `json:"hash"`     // plan.Plan.ModelHash
 	Compiler string `json:"compiler"` // version of mtc
 }
 

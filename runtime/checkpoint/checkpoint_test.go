@@ -480,3 +480,84 @@ func FuzzManifest(f *testing.F) {
 		}
 	})
 }
+
+// splitMemory is memory with split masters that are those of m.
+func splitMemory(m *memory) *memory {
+	s := &memory{plan: &plan.Plan{Model: m.plan.Model, ModelHash: m.plan.ModelHash, Precision: "bf16"}, bufs: map[plan.BufID][]byte{}}
+	for i, slab := range m.plan.Slabs {
+		whole := MastersOf(&slab, m.view)
+		slab.Lo = plan.BufID(100 + i)
+		s.bufs[slab.Weight], s.bufs[slab.Lo] = make([]byte, 2*slab.Elems), make([]byte, 2*slab.Elems)
+		s.bufs[slab.M], s.bufs[slab.V] = m.bufs[slab.M], m.bufs[slab.V]
+		split := MastersOf(&slab, s.view)
+		split.Write(0, whole.Range(0, slab.Elems))
+		s.plan.Slabs = append(s.plan.Slabs, slab)
+	}
+	return s
+}
+
+// TestCheckpointsMoveBetweenPrecisions: the files are the same whether masters are split, and
+// each kind of memory loads them.
+func TestCheckpointsMoveBetweenPrecisions(t *testing.T) {
+	whole := newMemory(9)
+	split := splitMemory(whole)
+	dirs := []string{t.TempDir(), t.TempDir()}
+	for i, m := range []*memory{whole, split} {
+		if _, err := Save(dirs[i], state(3), FromSlabs(m.plan, m.view), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{WeightsFile, OptimizerFile} {
+		a, err := os.ReadFile(filepath.Join(dirs[0], "step-000003", name))
+		b, err2 := os.ReadFile(filepath.Join(dirs[1], "step-000003", name))
+		if err != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs (%v, %v)", name, err, err2)
+		}
+	}
+	c, err := Latest(dirs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, moments := range []bool{true, false} {
+		to := splitMemory(newMemory(77))
+		if !moments { // as in generation, which has no lo
+			for i := range to.plan.Slabs {
+				delete(to.bufs, to.plan.Slabs[i].Lo)
+			}
+		}
+		if err := c.LoadSlabs(to.plan, to.view, moments); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range to.plan.Slabs {
+			for _, id := range []plan.BufID{s.Weight, s.Lo, s.M, s.V} {
+				if got, ok := to.bufs[id]; ok && (moments || id == s.Weight) && !bytes.Equal(got, split.bufs[id]) {
+					t.Errorf("moments %t: buffer %d of %s is not what was saved", moments, id, s.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestSplitterTakesAnyPieces: numbers may arrive in pieces of any length; one too many is an error.
+func TestSplitterTakesAnyPieces(t *testing.T) {
+	values := []float32{1, -2.5, 3e-9, 4e20, 5.123456}
+	for piece := 1; piece < 9; piece++ {
+		m := Masters{hi: make([]uint16, 5), lo: make([]uint16, 5)}
+		s := &splitter{masters: m, left: 5}
+		for raw := bytesOf(values); len(raw) > 0; {
+			n := min(piece, len(raw))
+			if k, err := s.Write(raw[:n]); k != n || err != nil {
+				t.Fatalf("pieces of %d: wrote %d of %d, %v", piece, k, n, err)
+			}
+			raw = raw[n:]
+		}
+		got := make([]float32, 5)
+		m.Read(got, 0)
+		if d := cmp.Diff(values, got); d != "" {
+			t.Errorf("pieces of %d: %s", piece, d)
+		}
+		if _, err := s.Write(bytesOf(values[:1])); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("a number too many: %v", err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"fmt"
 	"io"
+	"unsafe"
 
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
 	"github.com/megatrain/mtc/runtime/fault"
@@ -20,14 +21,22 @@ const (
 )
 
 // FromSlabs lists the weights and the optimizer state of a plan as the files of a checkpoint.
-// The tensors alias what view returns.
+// The tensors alias what view returns. Weights are f32 in the file however the plan keeps them,
+// so that a checkpoint does not depend on the device that wrote it.
 func FromSlabs(p *plan.Plan, view View) []File {
-	weights := File{Name: WeightsFile, Meta: map[string]string{"format": "pt", "model": p.Model, "hash": p.Hash}}
-	moments := File{Name: OptimizerFile, Meta: map[string]string{"model": p.Model, "hash": p.Hash}}
+	weights := File{Name: WeightsFile, Meta: map[string]string{"format": "pt", "model": p.Model, "hash": p.ModelHash}}
+	moments := File{Name: OptimizerFile, Meta: map[string]string{"model": p.Model, "hash": p.ModelHash}}
 	for i := range p.Slabs {
 		s := &p.Slabs[i]
+		masters := MastersOf(s, view)
 		for j := range s.Params {
-			weights.Tensors = append(weights.Tensors, entry("", &s.Params[j], view(s.Weight)))
+			w := safetensors.Entry{Name: s.Params[j].Name, DType: "F32", Shape: s.Params[j].Shape}
+			if masters.Split() {
+				w.Stream = stream(masters, &s.Params[j])
+			} else {
+				w.Data = part(&s.Params[j], view(s.Weight))
+			}
+			weights.Tensors = append(weights.Tensors, w)
 			moments.Tensors = append(moments.Tensors, entry(momentM, &s.Params[j], view(s.M)), entry(momentV, &s.Params[j], view(s.V)))
 		}
 	}
@@ -38,13 +47,36 @@ func entry(kind string, p *plan.Param, slab []byte) safetensors.Entry {
 	return safetensors.Entry{Name: kind + p.Name, DType: "F32", Shape: p.Shape, Data: part(p, slab)}
 }
 
-// part is a parameter's bytes in a buffer of its slab.
-func part(p *plan.Param, slab []byte) []byte {
-	n := int64(4)
+// stream writes the split masters of a parameter, a block at a time.
+func stream(m Masters, p *plan.Param) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		block := make([]float32, 1<<16)
+		for at, n := int64(0), elems(p); at < n; at += int64(len(block)) {
+			b := block[:min(n-at, int64(len(block)))]
+			m.Read(b, p.Off+at)
+			if _, err := w.Write(bytesOf(b)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func bytesOf(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
+
+func elems(p *plan.Param) int64 {
+	n := int64(1)
 	for _, d := range p.Shape {
 		n *= d
 	}
-	return slab[4*p.Off : 4*p.Off+n]
+	return n
+}
+
+// part is a parameter's bytes in an f32 buffer of its slab.
+func part(p *plan.Param, slab []byte) []byte {
+	return slab[4*p.Off : 4*(p.Off+elems(p))]
 }
 
 // LoadSlabs fills the weights of a plan and, with moments, the optimizer state, from a
@@ -55,7 +87,7 @@ func (c *Checkpoint) LoadSlabs(p *plan.Plan, view View, moments bool) error {
 	for i := range p.Slabs {
 		s := &p.Slabs[i]
 		for j := range s.Params {
-			want[s.Params[j].Name] = target{&s.Params[j], s.Weight}
+			want[s.Params[j].Name] = target{&s.Params[j], s.Weight, s}
 		}
 	}
 	if err := c.fill(WeightsFile, want, view); err != nil || !moments {
@@ -65,8 +97,8 @@ func (c *Checkpoint) LoadSlabs(p *plan.Plan, view View, moments bool) error {
 	for i := range p.Slabs {
 		s := &p.Slabs[i]
 		for j := range s.Params {
-			want[momentM+s.Params[j].Name] = target{&s.Params[j], s.M}
-			want[momentV+s.Params[j].Name] = target{&s.Params[j], s.V}
+			want[momentM+s.Params[j].Name] = target{&s.Params[j], s.M, nil}
+			want[momentV+s.Params[j].Name] = target{&s.Params[j], s.V, nil}
 		}
 	}
 	return c.fill(OptimizerFile, want, view)
@@ -75,6 +107,15 @@ func (c *Checkpoint) LoadSlabs(p *plan.Plan, view View, moments bool) error {
 type target struct {
 	param *plan.Param
 	buf   plan.BufID
+	slab  *plan.Slab // of a weight
+}
+
+// writer writes into the memory of a tensor from its start on.
+func (t *target) writer(view View) io.Writer {
+	if t.slab != nil && t.slab.Lo != plan.NoBuf {
+		return &splitter{masters: MastersOf(t.slab, view), off: t.param.Off, left: elems(t.param)}
+	}
+	return &filler{part(t.param, view(t.buf))}
 }
 
 func (c *Checkpoint) fill(name string, want map[string]target, view View) error {
@@ -88,7 +129,7 @@ func (c *Checkpoint) fill(name string, want map[string]target, view View) error 
 			return nil, fault.New("MT0625", c.Path, "%s: tensor %q is %s%v, the model has F32%v", name, t.Name, t.DType, t.Shape, w.param.Shape)
 		}
 		done++
-		return &filler{part(w.param, view(w.buf))}, nil
+		return w.writer(view), nil
 	})
 	if err == nil && done != len(want) {
 		return fault.New("MT0625", c.Path, "%s has %d of the model's %d tensors", name, done, len(want))
@@ -106,4 +147,46 @@ func (f *filler) Write(p []byte) (int, error) {
 		return n, io.ErrShortWrite
 	}
 	return n, nil
+}
+
+// splitter writes f32 into split masters. What comes in pieces that are no whole numbers waits
+// for the rest.
+type splitter struct {
+	masters   Masters
+	off, left int64
+	part      [4]byte // the begun number
+	have      int
+}
+
+func (s *splitter) Write(p []byte) (int, error) {
+	done := 0
+	if s.have > 0 {
+		done = copy(s.part[s.have:], p)
+		if s.have += done; s.have < 4 {
+			return done, nil
+		}
+		if err := s.put(s.part[:]); err != nil {
+			return done, err
+		}
+		s.have = 0
+	}
+	whole := (len(p) - done) &^ 3
+	if err := s.put(p[done : done+whole]); err != nil {
+		return done, err
+	}
+	done += whole
+	s.have = copy(s.part[:], p[done:])
+	return done + s.have, nil
+}
+
+func (s *splitter) put(p []byte) error {
+	n := int64(len(p) / 4)
+	if n > s.left {
+		return io.ErrShortWrite
+	}
+	block := make([]float32, n)
+	copy(bytesOf(block), p)
+	s.masters.Write(s.off, block)
+	s.off, s.left = s.off+n, s.left-n
+	return nil
 }

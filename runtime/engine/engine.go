@@ -58,6 +58,7 @@ type hostBlocks struct {
 type genBlocks struct {
 	tokens, positions []int32
 	logits            []float32
+	half              []uint16 // what arrives when the plan computes in bf16; logits are made of it
 }
 
 // State is how far training is.
@@ -210,7 +211,12 @@ func (e *Engine) genViews() error {
 	ok := true
 	e.gen = genBlocks{
 		tokens: viewOf[int32](e, e.plan.HostGenTokens, 0, e.plan.Prefill, &ok),
-		logits: viewOf[float32](e, e.plan.HostGenLogits, 0, e.plan.Vocab, &ok),
+	}
+	if e.plan.Bf16() {
+		e.gen.half = viewOf[uint16](e, e.plan.HostGenLogits, 0, e.plan.Vocab, &ok)
+		e.gen.logits = make([]float32, e.plan.Vocab)
+	} else {
+		e.gen.logits = viewOf[float32](e, e.plan.HostGenLogits, 0, e.plan.Vocab, &ok)
 	}
 	if !e.Ptr(e.plan.HostGenPositions, 0).Nil() { // a model that reads no position has none
 		e.gen.positions = viewOf[int32](e, e.plan.HostGenPositions, 0, e.plan.Prefill, &ok)
@@ -222,7 +228,7 @@ func (e *Engine) genViews() error {
 }
 
 // viewOf is n elements of a host buffer, or clears ok.
-func viewOf[E int32 | float32 | float64](e *Engine, id plan.BufID, parity int, n int64, ok *bool) []E {
+func viewOf[E uint16 | int32 | float32 | float64](e *Engine, id plan.BufID, parity int, n int64, ok *bool) []E {
 	var x E
 	b := e.dev.View(e.Ptr(id, parity), n*int64(unsafe.Sizeof(x)))
 	if b == nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -35,6 +36,9 @@ func (e *Engine) Infer(tokens []int32, pos int) ([]float32, error) {
 			return nil, err
 		}
 		tokens, pos = tokens[n:], pos+n
+	}
+	for i, h := range e.gen.half {
+		e.gen.logits[i] = math.Float32frombits(uint32(h) << 16)
 	}
 	return e.gen.logits, nil
 }

@@ -81,6 +81,7 @@ func (e *Engine) resolve(t *plan.Task, parity int) (command, error) {
 		s := &e.plan.Slabs[t.Slab]
 		c.update = &UpdateArgs{
 			Weight:  e.first(t.Bind.Weights, copyOf),
+			Lo:      e.Ptr(t.Bind.Lo, copyOf),
 			M:       e.Ptr(t.Bind.Moments[0], copyOf),
 			V:       e.Ptr(t.Bind.Moments[1], copyOf),
 			Grad:    e.first(t.Bind.Grads, copyOf),

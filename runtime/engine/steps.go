@@ -41,10 +41,12 @@ type ReduceArgs struct {
 }
 
 // UpdateArgs: one optimizer step on one slab, decay on the first Decay elements. It changes
-// nothing when ScalarSkip is set.
+// nothing when ScalarSkip is set. With Lo the master is split: Weight and Lo are its halves,
+// [Elems] of 16 bits each (plan/split.go).
 type UpdateArgs struct {
-	Weight, M, V, Grad device.Ptr // [Elems] f32
-	Scalars            device.Ptr
-	Elems, Decay       int64
-	AdamW              plan.AdamW
+	Weight, Lo   device.Ptr
+	M, V, Grad   device.Ptr // [Elems] f32, as Weight without Lo
+	Scalars      device.Ptr
+	Elems, Decay int64
+	AdamW        plan.AdamW
 }

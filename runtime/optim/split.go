@@ -1,7 +1,7 @@
 package optim
 
 import (
-	"math"
+	"unsafe"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -33,20 +33,6 @@ func AdamWSplit(q device.Queue, a AdamWSplitArgs) {
 
 var splitKernel = device.Kernel{Name: "optim.AdamWSplit", CPU: splitCPU, CUDA: splitCUDA}
 
-// SplitMaster returns the parts of a master.
-func SplitMaster(x float32) (hi uint16, lo int16) {
-	b := math.Float32bits(x)
-	return uint16((b + 1<<15) >> 16), int16(b)
-}
-
-// JoinMaster is the master of its parts.
-func JoinMaster(hi uint16, lo int16) float32 {
-	return math.Float32frombits(uint32(hi)<<16 + uint32(int32(lo)))
-}
-
-// splitBlock is the elements that are joined at once: they stay in the first-level cache.
-const splitBlock = 1024
-
 func splitCPU(c device.CPU, a *device.Args) {
 	s := c.F64(a.P[4], plan.NumScalars)
 	if s[plan.ScalarSkip] != 0 {
@@ -54,30 +40,21 @@ func splitCPU(c device.CPU, a *device.Args) {
 	}
 	n, decay := a.I[0], a.I[1]
 	k, decayed := adamwCoefs(s, a)
-	hi, lo := c.I32(a.P[0], n/2), c.I32(a.P[5], n/2)
+	hi, lo := halves(c, a.P[0], n), halves(c, a.P[5], n)
 	g, m, v := c.F32(a.P[1], n), c.F32(a.P[2], n), c.F32(a.P[3], n)
-	c.Parallel(n/2, adamwGrain/2, func(from, to int64) {
-		var w [splitBlock]float32
-		for at := 2 * from; at < 2*to; at += splitBlock {
-			end := min(at+splitBlock, 2*to)
-			for i := at; i < end; i += 2 {
-				h, l := uint32(hi[i/2]), uint32(lo[i/2])
-				w[i-at] = JoinMaster(uint16(h), int16(l))
-				w[i-at+1] = JoinMaster(uint16(h>>16), int16(l>>16))
-			}
-			mid := max(at, min(end, decay))
-			if at < mid {
-				vec.AdamWStep(w[:mid-at], g[at:mid], m[at:mid], v[at:mid], &decayed)
-			}
-			if mid < end {
-				vec.AdamWStep(w[mid-at:end-at], g[mid:end], m[mid:end], v[mid:end], &k)
-			}
-			for i := at; i < end; i += 2 {
-				h0, l0 := SplitMaster(w[i-at])
-				h1, l1 := SplitMaster(w[i-at+1])
-				hi[i/2] = int32(uint32(h0) | uint32(h1)<<16)
-				lo[i/2] = int32(uint32(uint16(l0)) | uint32(uint16(l1))<<16)
-			}
+	c.Parallel(n, adamwGrain, func(from, to int64) {
+		if d := min(to, decay); from < d {
+			vec.AdamWSplitStep(hi[from:d], lo[from:d], g[from:d], m[from:d], v[from:d], &decayed)
+			from = d
+		}
+		if from < to {
+			vec.AdamWSplitStep(hi[from:to], lo[from:to], g[from:to], m[from:to], v[from:to], &k)
 		}
 	})
+}
+
+// halves are the n 16-bit halves at p; n is even.
+func halves(c device.CPU, p device.Ptr, n int64) []uint16 {
+	words := c.I32(p, n/2)
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(words))), n)
 }

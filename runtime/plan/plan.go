@@ -37,11 +37,14 @@ import "github.com/megatrain/mtc/runtime/device"
 
 // Plan is everything the engine needs.
 type Plan struct {
-	Model    string
-	Source   string // name of the .mt file
-	Hash     string // of the model text and the values that change the schedule
-	Compiler string // version of mtc
-	Target   string // "cpu" or "cuda"
+	Model  string
+	Source string // name of the .mt file
+	Hash   string // of the model text and the values that change the schedule
+	// ModelHash is of what a checkpoint depends on: the text, the model's values, the sizes of
+	// a step. It is the same for every target and placement.
+	ModelHash string
+	Compiler  string // version of mtc
+	Target    string // "cpu" or "cuda"
 	// Precision is what the device computes in, "f32" or "bf16": activations and its copy of
 	// the weights. Everything else is f32 in both.
 	Precision string

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/fault"
@@ -111,13 +112,15 @@ func (d *debugRun) run() error {
 			return err
 		}
 		if t.Steps == 1 && p.Clip {
-			d.dump("grad.", func(s *plan.Slab) plan.BufID { return s.Grad })
+			d.dump("grad.", func(s *plan.Slab, view checkpoint.View) checkpoint.Masters {
+				return checkpoint.MastersOf(&plan.Slab{Weight: s.Grad}, view)
+			})
 		}
 		if t.Steps == steps {
 			break
 		}
 	}
-	d.dump("final.", func(s *plan.Slab) plan.BufID { return s.Weight })
+	d.dump("final.", checkpoint.MastersOf)
 	for _, v := range []struct {
 		name   string
 		values []float64
@@ -133,7 +136,7 @@ func (d *debugRun) load() error {
 	state := slabs{e: d.engine}
 	for i := range d.prog.Plan.Slabs {
 		s := &d.prog.Plan.Slabs[i]
-		w := floats(state.view(s.Weight))
+		masters := checkpoint.MastersOf(s, state.view)
 		for _, p := range s.Params {
 			t := d.in.Lookup("init." + p.Name)
 			if t == nil || !slices.Equal(t.Shape, p.Shape) {
@@ -143,21 +146,23 @@ func (d *debugRun) load() error {
 			if err != nil {
 				return err
 			}
-			copy(w[p.Off:], v)
+			masters.Write(p.Off, v)
 		}
 	}
 	return state.flush()
 }
 
-// dump copies a part of every parameter's state.
-func (d *debugRun) dump(prefix string, which func(s *plan.Slab) plan.BufID) {
+// dump copies a part of every parameter's state: its gradient, or its weights.
+func (d *debugRun) dump(prefix string, which func(s *plan.Slab, view checkpoint.View) checkpoint.Masters) {
 	state := slabs{e: d.engine}
 	for i := range d.prog.Plan.Slabs {
 		s := &d.prog.Plan.Slabs[i]
-		raw := state.view(which(s))
+		values := which(s, state.view)
 		for _, p := range s.Params {
-			data := slices.Clone(raw[4*p.Off:][:4*elems(p.Shape)])
-			d.out = append(d.out, safetensors.Entry{Name: prefix + p.Name, DType: "F32", Shape: p.Shape, Data: data})
+			v := make([]float32, elems(p.Shape))
+			values.Read(v, p.Off)
+			raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+			d.out = append(d.out, safetensors.Entry{Name: prefix + p.Name, DType: "F32", Shape: p.Shape, Data: raw})
 		}
 	}
 }
@@ -189,8 +194,4 @@ func (d *debugRun) logits(tokens []int32) error {
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(all))), 4*len(all))
 	d.out = append(d.out, safetensors.Entry{Name: "logits", DType: "F32", Shape: []int64{p.Batch, p.Seq, p.Vocab}, Data: raw})
 	return nil
-}
-
-func floats(raw []byte) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(raw))), len(raw)/4)
 }

@@ -25,6 +25,7 @@ type request struct {
 	topK        int64
 	seed        int64
 	threads     int64
+	stopAtSeq   bool
 }
 
 // generate is the generate command: it continues a prompt with the weights of the newest
@@ -33,7 +34,7 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	r := request{tokens: 200, temperature: 0.8, seed: 1}
 	fs := newFlagSet("generate", GenerateFlags)
 	for name, to := range map[string]any{"prompt": &r.prompt, "tokens": &r.tokens, "temperature": &r.temperature,
-		"top-k": &r.topK, "seed": &r.seed, "threads": &r.threads} {
+		"top-k": &r.topK, "seed": &r.seed, "threads": &r.threads, "stop-at-seq": &r.stopAtSeq} {
 		fs.bind(name, to)
 	}
 	rest, err := fs.parse(args, out)
@@ -66,15 +67,19 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if int64(len(prompt)) >= p.Plan.Seq {
+	if r.stopAtSeq && int64(len(prompt)) >= p.Plan.Seq {
 		return usagef("the prompt is %d tokens long, and the model was compiled for seq = %d in all", len(prompt), p.Plan.Seq).
-			hint("shorten it by %d tokens, or compile with a larger seq", int64(len(prompt))-p.Plan.Seq+1)
+			hint("shorten it by %d tokens, leave out --stop-at-seq, or compile with a larger seq", int64(len(prompt))-p.Plan.Seq+1)
+	}
+	if over := int64(len(prompt)) - p.Plan.Seq; over > 0 {
+		fmt.Fprintf(errw, "note: the prompt has %d tokens; the model, compiled for seq = %d, reads the last %d\n", len(prompt), p.Plan.Seq, p.Plan.Seq)
+		prompt = prompt[over:]
 	}
 	c, err := checkpoint.Resolve(dir, dir)
 	if err != nil {
 		return err
 	}
-	if err := c.Match(p.Plan.Model, p.Plan.Hash); err != nil {
+	if err := c.Match(p.Plan.Model, p.Plan.ModelHash); err != nil {
 		return err
 	}
 	if err := preflight(p.Plan, true); err != nil {
@@ -142,8 +147,8 @@ func (p *Program) encode(prompt string) ([]int32, error) {
 // continueText writes what follows the prompt, and returns why it ended early, if it did.
 func (p *Program) continueText(e *engine.Engine, prompt []int32, r *request, w *bufio.Writer) (why string, err error) {
 	s := newSampler(r)
-	logits, err := e.Infer(prompt, 0)
-	pos := len(prompt)
+	c := &window{seq: int(p.Plan.Seq), infer: e.Infer}
+	logits, err := c.add(prompt...)
 	for n := int64(0); err == nil; n++ {
 		token := s.pick(logits)
 		if p.bytesModel() && token == data.Separator {
@@ -160,11 +165,10 @@ func (p *Program) continueText(e *engine.Engine, prompt []int32, r *request, w *
 		if n+1 == r.tokens || err != nil {
 			return "", err
 		}
-		if int64(pos) >= p.Plan.Seq {
+		if r.stopAtSeq && c.full() {
 			return fmt.Sprintf("(ended after %d of %d tokens: the model was compiled for seq = %d)", n+1, r.tokens, p.Plan.Seq), nil
 		}
-		logits, err = e.Infer([]int32{token}, pos)
-		pos++
+		logits, err = c.add(token)
 	}
 	return "", err
 }

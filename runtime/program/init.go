@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
+	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -18,22 +18,22 @@ import (
 func initialize(e *engine.Engine, seed int64) error {
 	state := slabs{e: e}
 	type piece struct {
-		dst  []float32
-		key  uint64
-		from int64
-		init plan.Init
+		masters checkpoint.Masters
+		off, n  int64 // in the slab
+		key     uint64
+		from    int64 // in the parameter
+		init    plan.Init
 	}
 	const size = 1 << 16 // even: a pair of normals is never cut
 	var pieces []piece
 	for i := range e.Plan().Slabs {
 		s := &e.Plan().Slabs[i]
-		b := state.view(s.Weight)
-		w := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+		masters := checkpoint.MastersOf(s, state.view)
 		for _, p := range s.Params {
 			n := elems(p.Shape)
 			for from := int64(0); from < n; from += size {
 				to := min(from+size, n)
-				pieces = append(pieces, piece{w[p.Off+from : p.Off+to], paramKey(seed, p.Name), from, p.Init})
+				pieces = append(pieces, piece{masters, p.Off + from, to - from, paramKey(seed, p.Name), from, p.Init})
 			}
 		}
 	}
@@ -41,9 +41,18 @@ func initialize(e *engine.Engine, seed int64) error {
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
+			var block []float32 // masters before they are split
 			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
 				p := &pieces[i]
-				fillInit(p.dst, p.key, p.from, p.init)
+				if !p.masters.Split() {
+					fillInit(p.masters.Range(p.off, p.n), p.key, p.from, p.init)
+					continue
+				}
+				if block == nil {
+					block = make([]float32, size)
+				}
+				fillInit(block[:p.n], p.key, p.from, p.init)
+				p.masters.Write(p.off, block[:p.n])
 			}
 		})
 	}

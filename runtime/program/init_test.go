@@ -4,6 +4,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/device/cpu"
+	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -83,5 +87,51 @@ func TestInitConstants(t *testing.T) {
 	fillInit(x, 1, 0, plan.Init{Kind: plan.InitOne})
 	if x[0] != 1 || x[2] != 1 {
 		t.Errorf("one: %v", x)
+	}
+}
+
+// TestInitOfSplitMasters: in bf16 the masters are those of f32, bit for bit, in halves.
+func TestInitOfSplitMasters(t *testing.T) {
+	const n = 70016 // more than one piece
+	masters := func(precision string) []float32 {
+		p := &plan.Plan{
+			Precision: precision,
+			Arenas:    []plan.Arena{{Name: "a", Memory: device.HostMemory, Bytes: 8 * n, GenBytes: 8 * n}},
+			Buffers:   []plan.Buffer{{}, {Name: "w", Bytes: 4 * n}},
+			Slabs: []plan.Slab{{Name: "s", Elems: n, Weight: 1, Params: []plan.Param{
+				{Name: "s.q", Shape: []int64{70000}, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
+				{Name: "s.norm", Off: 70000, Shape: []int64{16}, Init: plan.Init{Kind: plan.InitOne}},
+			}}},
+		}
+		if p.Bf16() {
+			p.Buffers = []plan.Buffer{{}, {Name: "hi", Bytes: 2 * n}, {Name: "lo", Off: 2 * n, Bytes: 2 * n}}
+			p.Slabs[0].Lo = 2
+		}
+		d := cpu.New()
+		defer d.Close()
+		e, err := engine.New(engine.Config{Plan: p, Device: d, Infer: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := initialize(e, 1337); err != nil {
+			t.Fatal(err)
+		}
+		state := slabs{e: e}
+		m := checkpoint.MastersOf(&p.Slabs[0], state.view)
+		if m.Split() != p.Bf16() {
+			t.Errorf("%s: split is %t", precision, m.Split())
+		}
+		out := make([]float32, n)
+		m.Read(out, 0)
+		return out
+	}
+	whole, split := masters("f32"), masters("bf16")
+	for i := range whole {
+		if whole[i] != split[i] {
+			t.Fatalf("element %d is %v, in f32 %v", i, split[i], whole[i])
+		}
+	}
+	if whole[0] == 0 || whole[69999] == 0 || whole[n-1] != 1 {
+		t.Errorf("nothing was initialised: %v", whole[:4])
 	}
 }

@@ -25,6 +25,14 @@ var steps = engine.Steps{
 		optim.Reduce(q, r)
 	},
 	Update: func(q device.Queue, a *engine.UpdateArgs) {
+		if !a.Lo.Nil() {
+			optim.AdamWSplit(q, optim.AdamWSplitArgs{
+				Hi: a.Weight, Lo: a.Lo, Grad: a.Grad, M: a.M, V: a.V, Scalars: a.Scalars,
+				Elems: a.Elems, Decay: a.Decay,
+				Beta1: a.AdamW.Beta1, Beta2: a.AdamW.Beta2, Eps: a.AdamW.Eps, WeightDecay: a.AdamW.Decay,
+			})
+			return
+		}
 		optim.AdamW(q, optim.AdamWArgs{
 			Weight: a.Weight, Grad: a.Grad, M: a.M, V: a.V, Scalars: a.Scalars,
 			Elems: a.Elems, Decay: a.Decay,

@@ -153,7 +153,7 @@ func (s *session) openFolder() (unlock func(), err error) {
 // matches refuses to resume what would not be the same run.
 func (s *session) matches() error {
 	c := s.from
-	if err := c.Match(s.plan.Model, s.plan.Hash); err != nil {
+	if err := c.Match(s.plan.Model, s.plan.ModelHash); err != nil {
 		return err
 	}
 	if err := checkpoint.Newest(s.out, c.State.Step); err != nil {
@@ -254,7 +254,7 @@ func (s *session) save(st engine.State) error {
 	path, err := checkpoint.Save(s.out, checkpoint.State{
 		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
 		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.corpus.ID(),
-		Model: s.plan.Model, Hash: s.plan.Hash, Compiler: s.plan.Compiler,
+		Model: s.plan.Model, Hash: s.plan.ModelHash, Compiler: s.plan.Compiler,
 	}, files, keep)
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ var table8 = table{
 	normApply: normApply8, normBackward: normBackward8, normWeight: normWeight8,
 	rotateHalf: rotateHalf8, rotatePairs: rotatePairs,
 	softmaxColumns: softmaxColumns8, softmaxGrad: softmaxGrad8,
-	adamw: adamw8,
+	adamw: adamw8, adamwSplit: adamwSplit8,
 }
 
 func add8(dst, a, b []float32) {

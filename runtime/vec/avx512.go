@@ -87,7 +87,7 @@ var table16 = table{
 	normApply: normApply16, normBackward: normBackward16, normWeight: normWeight16,
 	rotateHalf: rotateHalf16, rotatePairs: rotatePairs,
 	softmaxColumns: softmaxColumns16, softmaxGrad: softmaxGrad16,
-	adamw: adamw16,
+	adamw: adamw16, adamwSplit: adamwSplit16,
 }
 
 func add16(dst, a, b []float32) {

@@ -244,17 +244,22 @@ var plain = table{
 			ds[i] = e * (ds[i] - delta) * scale * bend
 		}
 	},
-	adamw: func(p, g, m, v []float32, k *AdamW) {
-		g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
-		for i := range p {
-			gi := g[i] * k.Clip
-			mi := fma(k.OneMinus1, gi, k.Beta1*m[i])
-			vi := fma(k.OneMinus2*gi, gi, k.Beta2*v[i])
-			m[i], v[i] = mi, vi
-			den := fma(float32(math.Sqrt(float64(vi))), k.InvSqrtBias2, k.Eps)
-			p[i] = fma(-k.Step, mi/den, k.Decay*p[i])
-		}
+	adamw: adamwPlain,
+	adamwSplit: func(hi, lo []uint16, g, m, v []float32, k *AdamW) {
+		adamwSplit(hi, lo, g, m, v, k, adamwPlain)
 	},
+}
+
+func adamwPlain(p, g, m, v []float32, k *AdamW) {
+	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
+	for i := range p {
+		gi := g[i] * k.Clip
+		mi := fma(k.OneMinus1, gi, k.Beta1*m[i])
+		vi := fma(k.OneMinus2*gi, gi, k.Beta2*v[i])
+		m[i], v[i] = mi, vi
+		den := fma(float32(math.Sqrt(float64(vi))), k.InvSqrtBias2, k.Eps)
+		p[i] = fma(-k.Step, mi/den, k.Decay*p[i])
+	}
 }
 
 // sumLanes adds 16 partial sums as a tree, the order of the vector implementations.

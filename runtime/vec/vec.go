@@ -72,6 +72,7 @@ type table struct {
 	softmaxColumns  func(s []float32, ld, rows int, m, l, alpha []float32, scale float32)
 	softmaxGrad     func(p, ds []float32, scale, lse, delta, cap float32)
 	adamw           func(p, g, m, v []float32, k *AdamW)
+	adamwSplit      func(hi, lo []uint16, g, m, v []float32, k *AdamW)
 }
 
 // The unary functions with a derivative.

@@ -179,6 +179,7 @@ var thePlan = plan.Plan{
 	Model:            "nano",
 	Source:           "nano.mt",
 	Hash:             "0123456789abcdef",
+	ModelHash:        "fedcba9876543210",
 	Compiler:         "v0.0.0",
 	Target:           "cpu",
 	Precision:        "f32",

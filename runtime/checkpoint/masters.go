@@ -1,0 +1,55 @@
+package checkpoint
+
+import (
+	"unsafe"
+
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/vec"
+)
+
+// Masters are a slab's f32 weights in memory, whole or split in halves of 16 bits
+// (plan/split.go). Of a slab without lo, as generation has it, only hi is kept up.
+type Masters struct {
+	whole  []float32
+	hi, lo []uint16
+}
+
+// MastersOf finds the masters of a slab. A buffer that view does not know leaves them empty.
+func MastersOf(s *plan.Slab, view View) Masters {
+	if s.Lo == plan.NoBuf {
+		return Masters{whole: valuesOf[float32](view(s.Weight))}
+	}
+	return Masters{hi: valuesOf[uint16](view(s.Weight)), lo: valuesOf[uint16](view(s.Lo))}
+}
+
+func valuesOf[E float32 | uint16](b []byte) []E {
+	var x E
+	return unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(x)))
+}
+
+// Split reports whether the masters are in halves.
+func (m *Masters) Split() bool { return m.whole == nil }
+
+// Range is n masters from off on, in place; not of split ones.
+func (m *Masters) Range(off, n int64) []float32 { return m.whole[off : off+n] }
+
+// Read copies masters from off on.
+func (m *Masters) Read(dst []float32, off int64) {
+	if !m.Split() {
+		copy(dst, m.whole[off:])
+		return
+	}
+	vec.JoinMasters(dst, m.hi[off:], m.lo[off:])
+}
+
+// Write sets masters from off on.
+func (m *Masters) Write(off int64, src []float32) {
+	switch {
+	case !m.Split():
+		copy(m.whole[off:], src)
+	case m.lo == nil:
+		vec.SplitMasters(m.hi[off:], make([]uint16, len(src)), src)
+	default:
+		vec.SplitMasters(m.hi[off:], m.lo[off:], src)
+	}
+}
