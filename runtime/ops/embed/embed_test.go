@@ -31,6 +31,14 @@ func TestEmbed(t *testing.T) {
 				return y
 			},
 		}},
+		Wide: []optest.Good{
+			{Name: "long runs", In: ids, Attr: attr(3, 40), Batch: 1, Seq: 700},
+			{Name: "one run", In: ids, Attr: attr(1, 8), Batch: 1, Seq: 200},
+			{Name: "two passes", In: ids, Attr: attr(700, 24), Batch: 3, Seq: 350},
+			{Name: "odd", In: ids, Attr: attr(9, 19), Batch: 2, Seq: 99},
+			{Name: "wide", In: ids, Attr: attr(5, 2304), Batch: 1, Seq: 70},
+			{Name: "three passes", In: ids, Attr: attr(1<<18+3, 8), Batch: 1, Seq: 600},
+		},
 		Bad: []optest.Bad{
 			{Name: "an activation", In: []tensor.Type{optest.F32(10)}, Attr: attr(5, 10), Arg: "ids", Want: "i32[B, T], got [B, T, D = 10]"},
 			{Name: "no rows", In: ids, Attr: attr(0, 10), Arg: "rows", Want: "positive"},

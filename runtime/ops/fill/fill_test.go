@@ -25,6 +25,8 @@ func TestFill(t *testing.T) {
 				return y
 			},
 		}},
-		Bad: []optest.Bad{{Name: "nothing", Attr: attr(0, 1), Arg: "n", Want: "positive"}},
+		Wide: []optest.Good{{Name: "wide", Attr: attr(9001, 1e-3), Batch: 1, Seq: 1}},
+		F32:  []string{"y"},
+		Bad:  []optest.Bad{{Name: "nothing", Attr: attr(0, 1), Arg: "n", Want: "positive"}},
 	})
 }

@@ -25,6 +25,9 @@ func TestGelu(t *testing.T) {
 			Cost: map[string]op.Cost{"Forward": {FLOPs: 480, Bytes: 480}, "Backward": {FLOPs: 960, Bytes: 720}},
 			Ref:  each(func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) }),
 		}},
+		Wide: append(optest.Widths(1, nil), optest.Good{
+			Name: "exact wide", In: []tensor.Type{optest.F32(136)}, Attr: map[string]op.Value{"approx": *op.WordValue("exact")}, Batch: 2, Seq: 33, Range: 6,
+		}),
 		Bad: []optest.Bad{
 			{Name: "ids", In: []tensor.Type{optest.Ids()}, Arg: "x", Want: "i32[B, T]"},
 			{Name: "an unknown form", In: in, Attr: map[string]op.Value{"approx": *op.WordValue("sigmoid")}, Arg: "approx", Want: "tanh or exact"},

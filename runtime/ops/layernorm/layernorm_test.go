@@ -44,6 +44,14 @@ func TestLayerNorm(t *testing.T) {
 			},
 			Ref: reference,
 		}},
+		Wide: []optest.Good{
+			{Name: "a part of a warp", In: []tensor.Type{optest.F32(40)}, Batch: 1, Seq: 21},
+			{Name: "a warp", In: []tensor.Type{optest.F32(768)}, Batch: 1, Seq: 67},
+			{Name: "a block", In: []tensor.Type{optest.F32(3584)}, Batch: 1, Seq: 5},
+			{Name: "a large block", In: []tensor.Type{optest.F32(18944)}, Batch: 1, Seq: 2},
+			{Name: "odd", In: []tensor.Type{optest.F32(1001)}, Batch: 1, Seq: 35},
+			{Name: "long and odd", In: []tensor.Type{optest.F32(1027)}, Batch: 1, Seq: 3, Attr: map[string]op.Value{"weight": no, "bias": no}},
+		},
 		Bad: []optest.Bad{
 			{Name: "no eps", In: in, Attr: map[string]op.Value{"eps": *op.FloatValue(-1)}, Arg: "eps", Want: "above 0"},
 			{Name: "ids", In: []tensor.Type{optest.Ids()}, Arg: "x", Want: "i32[B, T]"},

@@ -37,6 +37,10 @@ func TestLinear(t *testing.T) {
 				"BackwardBias":   {FLOPs: 42, Bytes: 196},
 			},
 		}},
+		Wide: []optest.Good{
+			{Name: "wide", In: []tensor.Type{optest.F32(24)}, Attr: map[string]op.Value{"out": *op.IntValue(272), "bias": *op.BoolValue(true)}, Batch: 2, Seq: 97},
+			{Name: "wide odd", In: []tensor.Type{optest.F32(5)}, Attr: map[string]op.Value{"out": *op.IntValue(517), "bias": *op.BoolValue(true)}, Batch: 1, Seq: 67},
+		},
 		Bad: []optest.Bad{
 			{Name: "no width", In: in, Attr: map[string]op.Value{"out": *op.IntValue(0)}, Arg: "out", Want: "positive"},
 			{Name: "a width beyond memory", In: in, Attr: map[string]op.Value{"out": *op.IntValue(1 << 62)}, Arg: "out", Want: "2^60"},

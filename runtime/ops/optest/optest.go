@@ -36,6 +36,9 @@ type Case struct {
 	// Wide are good calls that only the CUDA kernels are tested with, against the CPU's: sizes
 	// that fill vectors, and sizes that do not. Out, Cost and Ref are not needed.
 	Wide []Good
+	// F32 are operands that are float32 on a GPU in either precision, besides the gradients of
+	// weights, saved values and tables.
+	F32 []string
 }
 
 // Good is a call that fits.
@@ -52,7 +55,8 @@ type Good struct {
 	Ref func(v Values) []float64
 	// Tol is the allowed difference relative to the largest element; 0: DefaultTol.
 	Tol float64
-	// BF16 is the same for CUDA kernels in bf16 against the CPU; 0: that of one rounding.
+	// BF16 is the same for CUDA kernels in bf16 against the CPU, beyond the rounding of the result;
+	// 0: that of a kernel that computes in float32.
 	BF16 float64
 	// Range is the half width of the uniform random inputs; 0: 2.
 	Range float64

@@ -20,6 +20,7 @@ func TestRelu2(t *testing.T) {
 			Cost: map[string]op.Cost{"Forward": {FLOPs: 120, Bytes: 480}, "Backward": {FLOPs: 180, Bytes: 720}},
 			Ref:  each(func(x float64) float64 { return math.Max(x, 0) * math.Max(x, 0) }),
 		}},
+		Wide: optest.Widths(1, nil),
 		Bad: []optest.Bad{
 			{Name: "ids", In: []tensor.Type{optest.Ids()}, Arg: "x", Want: "i32[B, T]"},
 		},

@@ -42,6 +42,15 @@ func TestRMSNorm(t *testing.T) {
 			},
 			Ref: reference(12),
 		}},
+		Wide: []optest.Good{
+			{Name: "heads", In: []tensor.Type{optest.F32(512)}, Attr: map[string]op.Value{"per": *op.IntValue(128)}, Batch: 1, Seq: 37},
+			{Name: "small heads", In: []tensor.Type{optest.F32(120)}, Attr: map[string]op.Value{"per": *op.IntValue(24)}, Batch: 1, Seq: 37},
+			{Name: "a warp", In: []tensor.Type{optest.F32(768)}, Batch: 1, Seq: 67},
+			{Name: "a block", In: []tensor.Type{optest.F32(3584)}, Batch: 1, Seq: 5},
+			{Name: "a large block", In: []tensor.Type{optest.F32(18944)}, Batch: 1, Seq: 2},
+			{Name: "odd", In: []tensor.Type{optest.F32(1001)}, Batch: 1, Seq: 35},
+			{Name: "long and odd", In: []tensor.Type{optest.F32(1027)}, Batch: 1, Seq: 3, Attr: map[string]op.Value{"weight": *op.BoolValue(false)}},
+		},
 		Bad: []optest.Bad{
 			{Name: "heads that do not divide", In: in, Attr: map[string]op.Value{"per": {Kind: op.VInt, Int: 5, Dim: "hd"}}, Arg: "per", Want: "got hd = 5"},
 			{Name: "heads of nothing", In: in, Attr: map[string]op.Value{"per": *op.IntValue(0)}, Arg: "per", Want: "positive"},

@@ -75,6 +75,12 @@ func TestRope(t *testing.T) {
 				return math.Pow(10000, -float64(j)/4) * []float64{1, 0.5 + 0.5/4, 0.25, 0.25}[j], 0.1*math.Log(4) + 1
 			}),
 		},
+		Wide: []optest.Good{
+			{Name: "wide heads", In: []tensor.Type{optest.F32(384)}, Attr: map[string]op.Value{"hd": *op.IntValue(128)}, Batch: 2, Seq: 19},
+			{Name: "wide interleaved", In: []tensor.Type{optest.F32(384)}, Attr: words("hd", *op.IntValue(64), "layout", *op.WordValue("interleaved")), Batch: 2, Seq: 19},
+			{Name: "many heads", In: []tensor.Type{optest.F32(8192)}, Attr: map[string]op.Value{"hd": *op.IntValue(128)}, Batch: 1, Seq: 2},
+			{Name: "pairs of no vector", In: []tensor.Type{optest.F32(60)}, Attr: map[string]op.Value{"hd": *op.IntValue(20)}, Batch: 1, Seq: 9},
+		},
 		Bad: []optest.Bad{
 			{Name: "an odd head", In: in, Attr: words("hd", *op.IntValue(3)), Arg: "hd", Want: "even"},
 			{Name: "no head", In: in, Attr: words("hd", *op.IntValue(0)), Arg: "hd", Want: "positive"},

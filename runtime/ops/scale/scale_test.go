@@ -27,6 +27,7 @@ func TestScale(t *testing.T) {
 				return y
 			},
 		}},
+		Wide: optest.Widths(1, by(-1.7)),
 		Bad: []optest.Bad{
 			{Name: "a factor that f32 cannot hold", In: in, Attr: by(1e39), Arg: "by", Want: "f32"},
 			{Name: "no number", In: in, Attr: by(math.NaN()), Arg: "by", Want: "f32"},

@@ -20,6 +20,7 @@ func TestSilu(t *testing.T) {
 			Cost: map[string]op.Cost{"Forward": {FLOPs: 240, Bytes: 480}, "Backward": {FLOPs: 480, Bytes: 720}},
 			Ref:  each(func(x float64) float64 { return x / (1 + math.Exp(-x)) }),
 		}},
+		Wide: optest.Widths(1, nil),
 		Bad: []optest.Bad{
 			{Name: "ids", In: []tensor.Type{optest.Ids()}, Arg: "x", Want: "i32[B, T]"},
 		},

@@ -20,6 +20,7 @@ func TestSoftcap(t *testing.T) {
 			Cost: map[string]op.Cost{"Forward": {FLOPs: 180, Bytes: 480}, "Backward": {FLOPs: 240, Bytes: 720}},
 			Ref:  each(func(x float64) float64 { return 1.5 * math.Tanh(x/1.5) }),
 		}},
+		Wide: optest.Widths(1, map[string]op.Value{"cap": *op.FloatValue(30)}),
 		Bad: []optest.Bad{
 			{Name: "ids", In: []tensor.Type{optest.Ids()}, Arg: "x", Want: "i32[B, T]"},
 			{Name: "a cap of 0", In: in, Attr: map[string]op.Value{"cap": *op.IntValue(0)}, Arg: "cap", Want: "above 0"},

@@ -25,6 +25,7 @@ func TestSub(t *testing.T) {
 				return y
 			},
 		}},
+		Wide: optest.Widths(2, nil),
 		Bad: []optest.Bad{
 			{Name: "two widths", In: []tensor.Type{optest.F32(10), optest.F32(11)}, Arg: "b", Want: "[B, T, D = 10], the shape of `a`, got [B, T, D = 11]"},
 			{Name: "ids", In: []tensor.Type{optest.F32(10), optest.Ids()}, Arg: "b", Want: "i32[B, T]"},

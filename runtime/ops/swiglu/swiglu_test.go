@@ -26,6 +26,7 @@ func TestSwiglu(t *testing.T) {
 				return y
 			},
 		}},
+		Wide: optest.Widths(2, nil),
 		Bad: []optest.Bad{
 			{Name: "two widths", In: []tensor.Type{optest.F32(10), optest.F32(11)}, Arg: "up", Want: "[B, T, D = 10], the shape of `gate`, got [B, T, D = 11]"},
 			{Name: "ids", In: []tensor.Type{optest.F32(10), optest.Ids()}, Arg: "up", Want: "i32[B, T]"},

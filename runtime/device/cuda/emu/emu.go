@@ -117,8 +117,10 @@ func (d *Device) run(k *device.Kernel, a *device.Args) error {
 	if k.CUDA == nil {
 		return errors.New("no CUDA kernel")
 	}
+	// Kernels that need a GPU's own instructions are not picked: no capability, no shared memory.
+	first := k.CUDA.For(device.Target{F32: d.F32}, a)
 	var room int64
-	for s := k.CUDA; s != nil; s = s.Next {
+	for s := first; s != nil; s = s.Next {
 		if s.Work != nil {
 			room = max(room, s.Work(a))
 		}
@@ -141,7 +143,7 @@ func (d *Device) run(k *device.Kernel, a *device.Args) error {
 		scratch[i] = 0xff
 	}
 	args.work = C.uint64_t(uintptr(work))
-	for s := k.CUDA; s != nil; s = s.Next {
+	for s := first; s != nil; s = s.Next {
 		var spec [4]int64
 		if s.Spec != nil {
 			spec = s.Spec(a)
