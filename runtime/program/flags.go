@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -41,7 +42,8 @@ var TrainFlags = []Flag{
 // GenerateFlags are the flags of generation.
 var GenerateFlags = []Flag{
 	{Name: "prompt", Arg: "TEXT", Doc: "text to continue; token ids for a model that does not read bytes"},
-	{Name: "tokens", Arg: "N", Doc: "tokens to make (default 200)"},
+	{Name: "tokens", Arg: "N", Doc: "tokens to make (default 200); once seq tokens stand in the context, it goes on from the last half of them"},
+	{Name: "stop-at-seq", Doc: "end where the context is full, after seq tokens with the prompt"},
 	{Name: "temperature", Arg: "X", Doc: "0: the likeliest token; 1: as the model says (default 0.8)"},
 	{Name: "top-k", Arg: "K", Doc: "choose among the K likeliest tokens; 0: all (default 0)"},
 	{Name: "seed", Arg: "S", Doc: "same seed, same text (default 1)"},
@@ -50,17 +52,18 @@ var GenerateFlags = []Flag{
 
 // flagSet parses one command's flags into variables.
 type flagSet struct {
-	verb string
-	list []Flag
-	vars map[string]flag.Value
-	seen map[string]bool
+	verb  string
+	usage string // how the command is called
+	list  []Flag
+	vars  map[string]flag.Value
+	seen  map[string]bool
 }
 
 func newFlagSet(verb string, list []Flag) *flagSet {
-	return &flagSet{verb: verb, list: list, vars: map[string]flag.Value{}, seen: map[string]bool{}}
+	return &flagSet{verb: verb, usage: verb + " [flags]", list: list, vars: map[string]flag.Value{}, seen: map[string]bool{}}
 }
 
-// bind gives a flag its variable: *string, *int64, *float64 or *[]string.
+// bind gives a flag its variable: *string, *bool, *int64, *float64 or *[]string.
 func (s *flagSet) bind(name string, to any) { s.vars[name] = variable{to} }
 
 // given says whether a flag stood on the command line.
@@ -92,6 +95,8 @@ func (s *flagSet) parse(args []string, out io.Writer) (rest []string, err error)
 		case inline:
 		case f.Optional:
 			value = ""
+		case f.Arg == "":
+			value = "true"
 		case len(args) == 0:
 			return nil, usagef("`--%s` needs a value", name).hint("write `--%s %s`", name, f.Arg)
 		default:
@@ -122,13 +127,23 @@ func (s *flagSet) names() []string {
 	return out
 }
 
+// help lists the flags in two columns of 80 in all.
 func (s *flagSet) help(w io.Writer) {
+	fmt.Fprintf(w, "usage: PROGRAM %s\n\nflags:\n", s.usage)
 	for _, f := range s.list {
-		form := f.Name + " " + f.Arg
-		if f.Optional {
-			form = f.Name + "[=" + f.Arg + "]"
+		form := "--" + f.Name
+		switch {
+		case f.Optional:
+			form += "[=" + f.Arg + "]"
+		case f.Arg != "":
+			form += " " + f.Arg
 		}
-		fmt.Fprintf(w, "  --%-20s %s\n", form, f.Doc)
+		for i, line := range Wrap(f.Doc, 54) {
+			if i > 0 {
+				form = ""
+			}
+			fmt.Fprintf(w, "  %-22s  %s\n", form, line)
+		}
 	}
 }
 
@@ -143,6 +158,12 @@ func (v variable) Set(text string) error {
 		*to = text
 	case *[]string:
 		*to = append(*to, text)
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("write true or false")
+		}
+		*to = b
 	case *int64:
 		if n, err := fmt.Sscanf(text+"\n", "%d\n", to); n != 1 || err != nil {
 			return errors.New("write a whole number")

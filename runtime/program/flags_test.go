@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,11 +46,74 @@ func TestFlagErrors(t *testing.T) {
 		{"--steps=1x", "cannot be `1x`"},
 		{"--steps=", "cannot be ``"},
 		{"--holdout=a", "write a number"},
+		{"--stop-at-seq=perhaps", "write true or false"},
 	} {
-		_, _, _, _, _, err := parseTrain(c.arg)
+		fs := newFlagSet("all", append(slices.Clone(TrainFlags), GenerateFlags...))
+		for _, f := range fs.list {
+			fs.bind(f.Name, new(string))
+		}
+		fs.bind("steps", new(int64))
+		fs.bind("holdout", new(float64))
+		fs.bind("stop-at-seq", new(bool))
+		_, err := fs.parse([]string{c.arg}, &strings.Builder{})
 		var u *usageError
 		if !errors.As(err, &u) || !strings.Contains(u.msg+" | "+strings.Join(u.help, " | "), c.want) {
 			t.Errorf("%s: got %+v, want %s", c.arg, err, c.want)
+		}
+	}
+}
+
+// TestFlagWithoutValue takes no word behind it.
+func TestFlagWithoutValue(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+		rest int
+	}{
+		{[]string{"--stop-at-seq", "run"}, true, 1},
+		{[]string{"--stop-at-seq=false"}, false, 0},
+		{[]string{"run"}, false, 1},
+	} {
+		var got bool
+		fs := newFlagSet("generate", GenerateFlags)
+		fs.bind("stop-at-seq", &got)
+		rest, err := fs.parse(c.args, &strings.Builder{})
+		if err != nil || got != c.want || len(rest) != c.rest {
+			t.Errorf("%q: %t, rest %q, %v", c.args, got, rest, err)
+		}
+	}
+}
+
+// TestFlagHelp keeps to 80 columns and names every flag.
+func TestFlagHelp(t *testing.T) {
+	for _, list := range [][]Flag{TrainFlags, GenerateFlags, debugFlags} {
+		var b strings.Builder
+		newFlagSet("x", list).help(&b)
+		for _, line := range strings.Split(b.String(), "\n") {
+			if len(line) > 80 {
+				t.Errorf("%d columns: %s", len(line), line)
+			}
+		}
+		for _, f := range list {
+			if !strings.Contains(b.String(), "\n  --"+f.Name) {
+				t.Errorf("no --%s in\n%s", f.Name, b.String())
+			}
+		}
+	}
+}
+
+// TestWrap breaks between words only.
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"", nil},
+		{"one two\n  three", []string{"one two", "three"}},
+		{"a word-that-is-too-long b", []string{"a", "word-that-is-too-long", "b"}},
+	} {
+		if got := Wrap(c.text, 9); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.text, got, c.want)
 		}
 	}
 }
