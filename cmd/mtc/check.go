@@ -56,9 +56,9 @@ a line on the output: severity, code, message, file, line, col, endLine, endCol,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.Preset, "preset", "", "a preset of the model")
-	fs.StringArrayVar(&o.Set, "set", nil, "a value `k=v`: a parameter of the model (D=512) or a field of the train block (train.steps=100); repeat it for more")
-	fs.StringVar(&o.Model, "model", "", "which model, where a file has several")
+	fs.StringVar(&o.Preset, "preset", "", "a preset of the model, by `NAME`")
+	fs.StringArrayVar(&o.Set, "set", nil, "a value, `K=V`: a parameter of the model (D=512) or a field of the train block (train.steps=100); repeat it for more")
+	fs.StringVar(&o.Model, "model", "", "`NAME` of the model, where a file has several")
 	enumFlag(fs, &o.dump, "dump", "", "print a stage", append([]string{"none", "ast"}, frontPasses()...)...)
 	return cmd
 }

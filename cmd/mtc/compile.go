@@ -48,8 +48,8 @@ func newCompileCmd(e *env) *cobra.Command {
 		},
 	}
 	o.bind(cmd.Flags())
-	cmd.Flags().StringVarP(&b.dir, "output", "o", "", "folder to write (default build/NAME)")
-	cmd.Flags().StringVar(&dump, "dump-after", "", "print what a pass made, and build nothing")
+	cmd.Flags().StringVarP(&b.dir, "output", "o", "", "`DIR` to write (default build/NAME)")
+	cmd.Flags().StringVar(&dump, "dump-after", "", "print what a `PASS` made, and build nothing")
 	cmd.Flags().BoolVar(&b.sourcesOnly, "no-build", false, "write the sources, but do not build the program")
 	b.bind(cmd.Flags())
 	return cmd
@@ -60,17 +60,7 @@ func modelFile(args []string) (string, error) {
 	if len(args) > 0 {
 		return args[0], nil
 	}
-	found, err := filepath.Glob("*.mt")
-	if err != nil {
-		return "", err
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return "", usageErrorf("there is no .mt file in this folder").hint("name one, or `mtc new NAME` writes one to start from")
-	}
-	return "", usageErrorf("there are several .mt files in this folder").hint("name one: %s", suggest.List(found))
+	return onlyModelFile()
 }
 
 // defaultBuildDir is build/NAME for NAME.mt.

@@ -27,16 +27,16 @@ type compileOptions struct {
 
 // bind adds the flags.
 func (o *compileOptions) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Preset, "preset", "", "a preset of the model")
-	fs.StringArrayVar(&o.Set, "set", nil, "a value `k=v`: a parameter of the model (D=512) or a field of the train block (train.steps=100); repeat it for more")
-	fs.StringVar(&o.Model, "model", "", "which model, where a file has several")
+	fs.StringVar(&o.Preset, "preset", "", "a preset of the model, by `NAME`")
+	fs.StringArrayVar(&o.Set, "set", nil, "a value, `K=V`: a parameter of the model (D=512) or a field of the train block (train.steps=100); repeat it for more")
+	fs.StringVar(&o.Model, "model", "", "`NAME` of the model, where a file has several")
 	enumFlag(fs, &o.Target, "target", "", "what it runs on", "cpu", "cuda")
 	enumFlag(fs, &o.Placement, "placement", "", "where weights and optimizer state live: in device memory, or on the host, streaming through", "resident", "stream")
-	fs.Int64Var(&o.Slots, "slots", 2, "device slots that layer weights stream through")
-	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "device slots that layer gradients leave through")
-	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "rows of a micro-batch; 0: as many as make up to 8192 tokens")
-	fs.Int64Var(&o.Groups, "groups", 1, "groups of micro-batches a step; weights cross once a group and pass")
-	fs.StringVar(&o.Recompute, "recompute", "none", "blocks whose forward runs again in backward: all, none, or `names` with commas")
+	fs.Int64Var(&o.Slots, "slots", 2, "`N` device slots that layer weights stream through")
+	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "`N` device slots that layer gradients leave through")
+	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "`ROWS` of a micro-batch; 0: as many as make up to 8192 tokens")
+	fs.Int64Var(&o.Groups, "groups", 1, "`N` groups of micro-batches a step; weights cross once a group and pass")
+	fs.StringVar(&o.Recompute, "recompute", "none", "blocks whose forward runs again in backward: all, none, or `NAMES` with commas")
 }
 
 // over returns the options with those of other whose flags were given.
@@ -117,5 +117,5 @@ func (o *compileOptions) compile(ctx context.Context, path, dumpAfter string, l 
 
 // bind adds the flags about building.
 func (b *builder) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&b.source, "mtc-source", "", "source of mtc that programs are built from (default: found by itself)")
+	fs.StringVar(&b.source, "mtc-source", "", "`DIR` of the source of mtc that programs are built from (default: found by itself)")
 }

@@ -30,7 +30,7 @@ func (v *enumValue) String() string {
 	return *v.p
 }
 
-func (v *enumValue) Type() string { return "word" }
+func (v *enumValue) Type() string { return "WORD" }
 
 func (v *enumValue) Set(s string) error {
 	for _, w := range v.words {

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/megatrain/mtc/runtime/program"
 )
 
 // help prints a verb's help: what it does, how to call it, its flags. The root's lists the
@@ -31,12 +34,68 @@ func help(cmd *cobra.Command, _ []string) {
 func verbHelp(w io.Writer, cmd *cobra.Command) {
 	fmt.Fprintf(w, "%s\n\nusage: %s\n", cmd.Short, cmd.UseLine())
 	if cmd.Long != "" {
-		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(cmd.Long))
+		fmt.Fprintln(w)
+		for _, paragraph := range strings.Split(strings.TrimSpace(cmd.Long), "\n\n") {
+			for _, line := range program.Wrap(paragraph, helpWidth) {
+				fmt.Fprintln(w, line)
+			}
+		}
 	}
 	if cmd.Example != "" {
 		fmt.Fprintf(w, "\nexamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
 	}
 	if cmd.HasAvailableLocalFlags() || cmd.HasAvailableInheritedFlags() {
-		fmt.Fprintf(w, "\nflags:\n%s", cmd.Flags().FlagUsagesWrapped(80))
+		fmt.Fprintf(w, "\nflags:\n")
+		flagHelp(w, cmd.Flags())
 	}
+}
+
+// helpWidth is the columns that help takes.
+const helpWidth = 80
+
+// flagHelp lists flags in two columns: how each is written, and what it does.
+func flagHelp(w io.Writer, fs *pflag.FlagSet) {
+	var forms, docs []string
+	widest := 0
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		arg, doc := flagArg(f)
+		form := "      --" + f.Name + arg
+		if f.Shorthand != "" {
+			form = "  -" + f.Shorthand + ", --" + f.Name + arg
+		}
+		switch f.DefValue {
+		case "", "0", "false", "[]":
+		default:
+			doc += " (default " + f.DefValue + ")"
+		}
+		forms, docs = append(forms, form), append(docs, doc)
+		widest = max(widest, len(form))
+	})
+	for i, form := range forms {
+		for j, line := range program.Wrap(docs[i], helpWidth-widest-3) {
+			if j > 0 {
+				form = ""
+			}
+			fmt.Fprintf(w, "%-*s   %s\n", widest, form, line)
+		}
+	}
+}
+
+// flagArg is what follows a flag's name, and the flag's text. A text names the value in
+// backquotes; flags of the program name it by their type.
+func flagArg(f *pflag.Flag) (arg, doc string) {
+	name, doc := pflag.UnquoteUsage(f)
+	if v, ok := f.Value.(*passedValue); ok {
+		name, doc = v.kind, f.Usage
+	}
+	switch {
+	case f.Value.Type() == "bool" || name == "":
+		return "", doc
+	case f.NoOptDefVal != "":
+		return "[=" + name + "]", doc
+	}
+	return " " + name, doc
 }

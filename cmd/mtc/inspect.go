@@ -58,7 +58,7 @@ which, not how long a step takes here. --json prints the schedule as it is.`,
 	fs.BoolVar(&o.json, "json", false, "print the schedule as JSON")
 	fs.BoolVar(&o.memory, "memory", false, "show what each arena holds")
 	enumFlag(fs, &o.list, "list", "", "show the tasks of a list", append([]string{"none"}, listNames()...)...)
-	fs.IntVar(&o.task, "task", 0, "show one task")
+	fs.IntVar(&o.task, "task", 0, "show task `N`")
 	return cmd
 }
 

@@ -20,7 +20,7 @@ func onlyModelFile() (string, error) {
 	case 1:
 		return names[0], nil
 	case 0:
-		return "", usageErrorf("there is no .mt file in this folder").hint("name one, or write one with `mtc new NAME`")
+		return "", usageErrorf("there is no .mt file in this folder").hint("name one, or `mtc new NAME` writes one to start from")
 	}
 	return "", usageErrorf("there are %d .mt files in this folder", len(names)).hint("name one: %s", suggest.List(names))
 }

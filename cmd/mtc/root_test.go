@@ -153,3 +153,34 @@ func TestHelpListsEveryVerb(t *testing.T) {
 		}
 	}
 }
+
+// TestHelpIsNeat: the help of every verb keeps to 80 columns, names each value in capitals, and
+// shows no default that is none.
+func TestHelpIsNeat(t *testing.T) {
+	for _, v := range verbs {
+		name := v(&env{}).Name()
+		_, text, _ := call(name, "--help")
+		for _, line := range strings.Split(text, "\n") {
+			if len(line) > helpWidth {
+				t.Errorf("%s: a line of %d columns: %s", name, len(line), line)
+			}
+		}
+		for _, slip := range []string{"[]", "\x00", "`", " string ", " int ", "(default )", "default \"\""} {
+			if strings.Contains(text, slip) {
+				t.Errorf("%s: %q in the help:\n%s", name, slip, text)
+			}
+		}
+		// A text that tells its default itself is not told it twice.
+		for _, doc := range strings.Split(text, "\n      --") {
+			if strings.Count(doc, "(default") > 1 {
+				t.Errorf("%s: two defaults: --%s", name, doc)
+			}
+		}
+	}
+	_, text, _ := call("run", "--help")
+	for _, form := range []string{"--resume[=WHICH]  ", "--set K=V  ", "--out DIR  ", "-h, --help  "} {
+		if !strings.Contains(text, form) {
+			t.Errorf("no %q in\n%s", form, text)
+		}
+	}
+}

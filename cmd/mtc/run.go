@@ -58,7 +58,8 @@ func (p *passedFlags) bind(fs *pflag.FlagSet, list []program.Flag, but ...string
 		fs.StringArray(f.Name, nil, f.Doc)
 		flag := fs.Lookup(f.Name)
 		flag.Value = &passedValue{list: flag.Value.(pflag.SliceValue), Value: flag.Value, kind: f.Arg}
-		if f.Optional {
+		flag.DefValue = "" // the program's; its text says it
+		if f.Optional || f.Arg == "" {
 			flag.NoOptDefVal = optional
 		}
 	}
