@@ -15,8 +15,12 @@ func newGenerateCmd(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate [RUN]",
 		Short: "sample from a trained model",
-		Long: "RUN is the folder of a run, or one of its checkpoints (RUN/step-N). Without it the newest run\n" +
-			"of ./runs is taken.",
+		Long: "RUN is the folder of a run, or one of its checkpoints (RUN/step-N). Without it the newest run " +
+			"of ./runs is taken.\n\n" +
+			"The model sees at most as many tokens as it was compiled for (seq). Generation goes on past " +
+			"that: each time the context is full, its last half is read again as the new context. Of a " +
+			"prompt that is longer than seq, the last seq tokens are read. --stop-at-seq ends there " +
+			"instead. The same seed and prompt give the same text.",
 		Example: "  mtc generate runs/nano --prompt \"func main\" --tokens 300",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

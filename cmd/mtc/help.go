@@ -34,8 +34,8 @@ func help(cmd *cobra.Command, _ []string) {
 func verbHelp(w io.Writer, cmd *cobra.Command) {
 	fmt.Fprintf(w, "%s\n\nusage: %s\n", cmd.Short, cmd.UseLine())
 	if cmd.Long != "" {
-		fmt.Fprintln(w)
 		for _, paragraph := range strings.Split(strings.TrimSpace(cmd.Long), "\n\n") {
+			fmt.Fprintln(w)
 			for _, line := range program.Wrap(paragraph, helpWidth) {
 				fmt.Fprintln(w, line)
 			}

@@ -178,7 +178,7 @@ func TestFailures(t *testing.T) {
 		{"no steps", binary, []string{"--data", data, "--steps", "0"}, 2, []string{"--steps", "at least 1"}},
 		{"divergence", binary, []string{"--data", data, "--set", "train.lr=1e38", "--steps", "40", "--out", out(t)}, 1, []string{"the last 10 steps", "learning rate"}},
 		{"no checkpoint", binary, []string{"generate", fresh, "--prompt", "x"}, 1, []string{"MT0620"}},
-		{"long prompt", binary, []string{"generate", good, "--prompt", strings.Repeat("x", 20)}, 2, []string{"seq = 16", "shorten it by 6"}},
+		{"long prompt", binary, []string{"generate", good, "--stop-at-seq", "--prompt", strings.Repeat("x", 20)}, 2, []string{"seq = 16", "shorten it by 6"}},
 		{"other model's weights", other, []string{"generate", good, "--prompt", "x"}, 1, []string{"MT0622"}},
 	} {
 		code, text := fails(t, c.binary, c.args...)
