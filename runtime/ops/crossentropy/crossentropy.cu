@@ -102,7 +102,7 @@ __device__ __forceinline__ Sum row_sum(const act_t* row, i64 v) {
 }
 
 // loss_of is a row's loss, or 0 for a row without a target; work[row] keeps it for the sum.
-__device__ __forceinline__ double loss_of(Sum s, float hit) { return log((double)s.sum) + (double)s.top - (double)hit; }
+__device__ __forceinline__ double loss_of(Sum s, float hit) { return ((double)s.top - (double)hit) + log((double)s.sum); }
 
 __device__ __forceinline__ int target_of(const Args& a, i64 row) {
     const int t = ((const int*)a.p[1])[row];
