@@ -13,7 +13,6 @@ import (
 type (
 	v8   = archsimd.Float32x8
 	d8   = archsimd.Float64x4
-	m8   = archsimd.Mask32x8
 	arr8 = [8]float32
 )
 

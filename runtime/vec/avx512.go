@@ -11,7 +11,6 @@ import (
 type (
 	v16   = archsimd.Float32x16
 	d16   = archsimd.Float64x8
-	m16   = archsimd.Mask32x16
 	arr16 = [16]float32
 )
 
