@@ -148,7 +148,23 @@ def mma_launches(s, rows_q, rows_k, n_stats):
     }
 
 
-KINDS = {"plain": ("plain.cu", plain_launches), "mma": ("mma.cu", mma_launches)}
+BLOCKS = 132  # blocks that stay; they take tiles until there are none
+
+
+def wgmma_launches(s, rows_q, rows_k, n_stats):
+    groups = 3 if s.hd == 64 else 2
+    fwd = (128 * (groups + 1), 1024 + 2 * s.hd * (64 * groups + 6 * 128))
+    bwd = (384, 5120 + 2 * s.hd * (256 + (1024 if s.hd == 64 else 512)))
+    return {
+        "forward": [("attention_maps", (1, 1, 1), 32, 1024), ("attention_forward", (BLOCKS, 1, 1), *fwd)],
+        "cached": [("attention_store", (up(rows_k * s.hd, 8 * 256), 1, 1), 256, 1024),
+                   ("attention_cached", (BLOCKS, 1, 1), *fwd)],
+        "backward": [(*stats_launch(s, n_stats)[:3], 1024),
+                     ("attention_dkdv", (BLOCKS, 1, 1), *bwd), ("attention_dq", (BLOCKS, 1, 1), *bwd)],
+    }
+
+
+KINDS = {"plain": ("plain.cu", plain_launches), "mma": ("mma.cu", mma_launches), "wgmma": ("wgmma.cu", wgmma_launches)}
 
 
 class Shape:
@@ -264,6 +280,26 @@ def digest(tensors):
     return h.hexdigest()[:12]
 
 
+def maps_agree(s):
+    """Compares the tensor maps that the kernels build with the driver's own."""
+    q, k, v, _ = inputs(s)
+    y, = poison(q)
+    lse, work = torch.empty(s.B, s.T, s.H, device="cuda"), work_for(s)
+    Kernels("wgmma").run("forward", s, [q, k, v, y, lse], work)
+    torch.cuda.synchronize()
+    made = work[:384].cpu().numpy().tobytes()
+    for i, (x, heads) in enumerate(((q, s.H), (k, s.KV), (v, s.KV))):
+        want = (ctypes.c_char * 192)()
+        at = (-ctypes.addressof(want)) % 64
+        dims = (ctypes.c_uint64 * 4)(s.hd, heads, s.T, s.B)
+        strides = (ctypes.c_uint64 * 3)(2 * s.hd, 2 * s.hd * heads, 2 * s.hd * heads * s.T)
+        ok(_cu.cuTensorMapEncodeTiled(ctypes.c_void_p(ctypes.addressof(want) + at), 9, 4, ctypes.c_void_p(x.data_ptr()), dims, strides,
+                                      (ctypes.c_uint32 * 4)(64, 1, 64, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0, 3, 0, 0))
+        got, ref = made[128 * i:128 * i + 128], bytes(want)[at:at + 128]
+        if got != ref:
+            print(f"map {i} differs from the driver's:\n  made   {got.hex()}\n  driver {ref.hex()}", flush=True)
+
+
 def rel(got, want):
     got, want = got.double(), want.double()
     if not torch.isfinite(got).all():
@@ -344,11 +380,15 @@ def bench(kind, s, parts=False):
     if parts:
         file, launches = KINDS[kind]
         all_ = launches(s, s.B * s.T * s.H, s.B * s.T * s.KV, s.B * s.H * up(s.T, 128) * 128)["backward"]
-        for one in all_:
-            KINDS["part"] = (file, lambda *_, one=one: {"backward": [one]})
+        # Each prefix of the launches, and differences: the first one sets the counters.
+        before = 0.0
+        for i, one in enumerate(all_):
+            KINDS["part"] = (file, lambda *_, i=i: {"backward": all_[:i + 1]})
             part = Kernels("part")
             ms = time_ms(lambda: part.run("backward", s, [q, k, v, y, lse, dy, dq, dk, dv], work))
-            text += f" {one[0].replace('attention_', '')} {ms:.3f} ms"
+            text += f" {one[0].replace('attention_', '')} {ms - before:.3f} ms"
+            before = ms
+        del KINDS["part"]
     return s.flops() / f / 1e9, 2.5 * s.flops() / b / 1e9, text
 
 
@@ -372,6 +412,8 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     kinds = o.kinds.split(",")
     bad = 0
+    if "wgmma" in kinds:
+        maps_agree(Shape(2, 100, 4, 2, 128))
     if not o.no_check:
         for kind in kinds:
             for s in CHECKS[::3] if o.quick else CHECKS:

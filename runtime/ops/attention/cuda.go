@@ -6,12 +6,15 @@ import (
 	"github.com/megatrain/mtc/runtime/device"
 )
 
-// The CUDA kernels: plain.cu for any head in f32 arithmetic, mma.cu on tensor cores.
+// The CUDA kernels: plain.cu for any head in f32 arithmetic, mma.cu on tensor cores, wgmma.cu
+// on those of Hopper.
 var (
 	//go:embed plain.cu
 	plainText string
 	//go:embed mma.cu
 	mmaText string
+	//go:embed wgmma.cu
+	wgmmaText string
 )
 
 const (
@@ -19,6 +22,12 @@ const (
 	mmaMaxHead = 256 // of mma.cu, whose heads are multiples of 16
 	statRows   = 128 // rows of scratch are padded to a multiple of it
 	copyBlock  = 256 // threads of a block that copies
+
+	// wgmma.cu starts as many blocks as the largest Hopper has multiprocessors, one each. Those
+	// that find no tile left end at once.
+	wgmmaBlocks  = 132
+	wgmmaScratch = 1024      // maps and counters
+	wgmmaShared  = 227 << 10 // what a block of Hopper may have
 )
 
 var (
@@ -35,6 +44,14 @@ var (
 			Next: &device.Source{Text: mmaText, Func: "attention_dq", Grid: mmaQueriesGrid, Spec: spec}}}
 	mmaCached = &device.Source{Text: mmaText, Func: "attention_store", Grid: storeGrid(8), Spec: spec,
 		Next: &device.Source{Text: mmaText, Func: "attention_cached", Grid: mmaCachedGrid, Spec: spec}}
+
+	wgmmaForward = &device.Source{Text: wgmmaText, Func: "attention_maps", Grid: mapsGrid, Spec: spec, Work: mapsWork,
+		Next: &device.Source{Text: wgmmaText, Func: "attention_forward", Grid: wgmmaForwardGrid, Spec: spec}}
+	wgmmaBackward = &device.Source{Text: wgmmaText, Func: "attention_stats", Grid: wgmmaStatsGrid, Spec: spec, Work: wgmmaWork,
+		Next: &device.Source{Text: wgmmaText, Func: "attention_dkdv", Grid: wgmmaBackwardGrid, Spec: spec,
+			Next: &device.Source{Text: wgmmaText, Func: "attention_dq", Grid: wgmmaBackwardGrid, Spec: spec}}}
+	wgmmaCached = &device.Source{Text: wgmmaText, Func: "attention_store", Grid: wgmmaStoreGrid, Spec: spec, Work: mapsWork,
+		Next: &device.Source{Text: wgmmaText, Func: "attention_cached", Grid: wgmmaForwardGrid, Spec: spec}}
 )
 
 // kind is a family of kernels. Forward and ForwardCached of a program are of one family, since
@@ -44,6 +61,7 @@ type kind uint8
 const (
 	plain kind = iota
 	mma
+	wgmma
 )
 
 // kindOf chooses the fastest family that takes the call.
@@ -51,6 +69,9 @@ func kindOf(t device.Target, a *device.Args) kind {
 	hd := a.I[5]
 	if t.F32 || hd%16 != 0 || hd > mmaMaxHead || mmaShared(hd) > t.Shared {
 		return plain
+	}
+	if t.Major == 9 && (hd == 64 || hd == 128) && t.Shared >= wgmmaShared {
+		return wgmma
 	}
 	return mma
 }
@@ -61,9 +82,9 @@ func pick(of ...*device.Source) *device.Source {
 }
 
 var (
-	forwardCUDA  = pick(plainForward, mmaForward)
-	backwardCUDA = pick(plainBackward, mmaBackward)
-	cachedCUDA   = pick(plainCached, mmaCached)
+	forwardCUDA  = pick(plainForward, mmaForward, wgmmaForward)
+	backwardCUDA = pick(plainBackward, mmaBackward, wgmmaBackward)
+	cachedCUDA   = pick(plainCached, mmaCached, wgmmaCached)
 )
 
 // spec: S0 is the head dim, S1 says whether there is a soft cap.
@@ -148,4 +169,45 @@ func mmaKeysGrid(a *device.Args) device.Grid {
 
 func mmaQueriesGrid(a *device.Args) device.Grid {
 	return device.Grid{X: int32(a.I[0] * heads(a)), Y: blocks(a.I[1], 64), Z: 1, Threads: 128, Shared: mmaShared(a.I[5])}
+}
+
+func mapsGrid(*device.Args) device.Grid {
+	return device.Grid{X: 1, Y: 1, Z: 1, Threads: 32, Shared: 1024}
+}
+
+func mapsWork(*device.Args) int64 { return wgmmaScratch }
+
+func wgmmaWork(a *device.Args) int64 { return wgmmaScratch + statsWork(a) }
+
+// wgmmaForwardGrid: a tile of 64 queries for each of two or three computing groups, and six
+// tiles of 128 keys or values.
+func wgmmaForwardGrid(a *device.Args) device.Grid {
+	groups := int64(2)
+	if a.I[5] == 64 {
+		groups = 3
+	}
+	return device.Grid{X: wgmmaBlocks, Y: 1, Z: 1, Threads: int32(128 * (groups + 1)),
+		Shared: int32(1024 + 2*a.I[5]*(64*groups+6*128))}
+}
+
+// wgmmaBackwardGrid: 128 rows of two tensors that a block owns, and four slots of rows of two
+// tensors that it streams, 256 of heads of 64 and 128 of heads of 128.
+func wgmmaBackwardGrid(a *device.Args) device.Grid {
+	streamed := int64(512)
+	if a.I[5] == 64 {
+		streamed = 1024
+	}
+	return device.Grid{X: wgmmaBlocks, Y: 1, Z: 1, Threads: 384, Shared: int32(5120 + 2*a.I[5]*(256+streamed))}
+}
+
+func wgmmaStatsGrid(a *device.Args) device.Grid {
+	g := statsGrid(a)
+	g.Shared = 1024
+	return g
+}
+
+func wgmmaStoreGrid(a *device.Args) device.Grid {
+	g := storeGrid(8)(a)
+	g.Shared = 1024
+	return g
 }

@@ -319,3 +319,142 @@ template <int N> inline void copies_wait() {
     for (; g.size() > N; g.pop_front())
         for (auto& f : g.front()) f();
 }
+
+// ---- the instructions that wgmma.cu names --------------------------------------------------
+
+namespace emu {
+struct Barrier {
+    int count = 0, pending = 0;
+    i64 bytes = 0;
+    u32 phase = 0;
+    void settle() {
+        if (pending == 0 && bytes == 0) pending = count, phase ^= 1, idle = 0;
+    }
+};
+inline std::vector<Barrier> barriers(SMEM / 8);
+inline Barrier& barrier(u32 at) {
+    if (at % 8) fprintf(stderr, "barrier at %u\n", at), abort();
+    return barriers[at / 8];
+}
+inline std::vector<std::function<void()>> flying;  // copies under way
+inline u32 dice = 1;
+inline u32 roll() { return dice = dice * 1664525u + 1013904223u, dice >> 16; }
+inline void land() {
+    if (flying.empty()) return;
+    size_t i = roll() % flying.size();
+    auto f = std::move(flying[i]);
+    flying.erase(flying.begin() + i);
+    f();
+}
+inline u32 swizzled(u32 at) { return at ^ (at >> 7 & 7) << 4; }
+}  // namespace emu
+
+inline void bar_init(u32 bar, int count) { emu::barrier(bar) = {count, count, 0, 0}; }
+inline void bar_fence() {}
+inline void bar_arrive(u32 bar) {
+    auto& b = emu::barrier(bar);
+    if (b.pending-- <= 0) fprintf(stderr, "one arrival too many at %u\n", bar), abort();
+    b.settle();
+}
+inline void bar_expect(u32 bar, u32 bytes) {
+    emu::barrier(bar).bytes += bytes;
+    bar_arrive(bar);
+}
+inline void bar_wait(u32 bar, u32 phase) {
+    emu::wait([&] {
+        if (emu::barrier(bar).phase != phase) return true;
+        if (emu::roll() % 16 == 0) emu::land();
+        return emu::barrier(bar).phase != phase;
+    });
+}
+inline void named_sync(int id, int n) { emu::named[id].at(n, [] {}); }
+inline void named_arrive(int id, int n) {
+    auto& m = emu::named[id];
+    if (++m.count == n) m.count = 0, m.round++;
+}
+template <int N> inline void fewer_registers() {}
+template <int N> inline void more_registers() {}
+
+struct alignas(128) Map {
+    const bf16* p;
+    i64 hd, heads, t, b;
+};
+inline void make_map(Map* to, u32, const bf16* p, i64 hd, i64 heads, i64 t, i64 b) {
+    if (threadIdx.x == 0) *to = {p, hd, heads, t, b};
+}
+inline void acquire_map(const Map*) {}
+inline void copy_box(u32 to, const Map* m, int col, int head, int row, int b, u32 bar) {
+    if (to % 1024) fprintf(stderr, "a box at %u\n", to), abort();
+    emu::flying.push_back([=] {
+        for (int r = 0; r < 64; r++)
+            for (int c = 0; c < 64; c++) {
+                u16 x = 0;
+                if (row + r < m->t && col + c < m->hd && head < m->heads && b < m->b)
+                    x = m->p[((b * m->t + row + r) * m->heads + head) * m->hd + col + c].bits;
+                memcpy(smem + emu::swizzled(to + r * 128 + c * 2), &x, 2);
+            }
+        emu::barrier(bar).bytes -= 8192;
+        emu::barrier(bar).settle();
+        emu::idle = 0;
+    });
+}
+inline void copy_bulk(u32 to, const void* from, u32 bytes, u32 bar) {
+    if (to % 16 || (uintptr_t)from % 16 || bytes % 16) fprintf(stderr, "a copy of %u bytes from %p to %u\n", bytes, from, to), abort();
+    emu::flying.push_back([=] {
+        memcpy(smem + to, from, bytes);
+        emu::barrier(bar).bytes -= bytes;
+        emu::barrier(bar).settle();
+        emu::idle = 0;
+    });
+}
+inline int next_number(int* counter) { return (*counter)++; }
+
+inline void wgmma_fence() {}
+inline void wgmma_commit() { copies_commit(); }
+template <int N> inline void wgmma_wait() { copies_wait<N>(); }
+template <int N> inline void keep(float (&)[N]) {}
+template <int N> inline void keep(u32 (&)[N][4]) {}
+
+namespace emu {
+// element of a swizzled operand: row is along M or N, k along the sum.
+inline float element(u64 desc, int row, int k, bool mn_major) {
+    u32 start = (desc & 0x3fff) << 4, lead = (desc >> 16 & 0x3fff) << 4, stride = (desc >> 32 & 0x3fff) << 4;
+    if (desc >> 62 != 1) abort();
+    u32 at = mn_major ? start + row % 64 * 2 + row / 64 * lead + k % 8 * 128 + k / 8 * stride
+                      : start + row % 8 * 128 + row / 8 * stride + k * 2;
+    bf16 x;
+    memcpy(&x, smem + swizzled(at), 2);
+    return to_f(x);
+}
+inline void product(float* d, int n, int lane, const std::vector<float>& rows, u64 b, int tb, int add) {
+    for (int i = 0; i < n / 2; i++) {
+        int col = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        float sum = 0;
+        for (int k = 0; k < 16; k++) sum += rows[i / 2 % 2 * 16 + k] * element(b, col, k, tb);
+        d[i] = (add ? d[i] : 0.f) + sum;
+    }
+}
+}  // namespace emu
+template <int TB, int N> inline void wgmma(float (&d)[N], u64 a, u64 b, int add) {
+    int lane = emu::self->id % 32, warp = emu::self->id / 32 % 4;
+    float* to = d;
+    emu::self->open.push_back([=] {
+        std::vector<float> rows(32);
+        for (int i = 0; i < 32; i++) rows[i] = emu::element(a, warp * 16 + lane / 4 + i / 16 * 8, i % 16, false);
+        emu::product(to, 2 * N, lane, rows, b, TB, add);
+    });
+}
+template <int TB, int N> inline void wgmma(float (&d)[N], const u32 (&a)[4], u64 b, int add) {
+    int w = emu::self->id / 32, lane = emu::self->id % 32;
+    for (int i = 0; i < 4; i++) emu::lanes[w][lane][i] = a[i];
+    __syncwarp();
+    std::vector<float> rows(32);
+    for (int i = 0; i < 32; i++) {
+        int k = i % 16;
+        u32 x = emu::lanes[w][lane / 4 * 4 + k % 8 / 2][i / 16 + k / 8 * 2];
+        rows[i] = k % 2 ? bf16_hi(x) : bf16_lo(x);
+    }
+    __syncwarp();
+    float* to = d;
+    emu::self->open.push_back([=] { emu::product(to, 2 * N, lane, rows, b, TB, add); });
+}
