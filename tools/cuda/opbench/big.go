@@ -1,0 +1,201 @@
+//go:build cuda
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/ops/add"
+	"github.com/megatrain/mtc/runtime/ops/crossentropy"
+	"github.com/megatrain/mtc/runtime/ops/embed"
+	"github.com/megatrain/mtc/runtime/ops/fill"
+	"github.com/megatrain/mtc/runtime/ops/layernorm"
+	"github.com/megatrain/mtc/runtime/ops/linear"
+	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
+	"github.com/megatrain/mtc/runtime/ops/rope"
+	"github.com/megatrain/mtc/runtime/ops/swiglu"
+	"github.com/megatrain/mtc/runtime/optim"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+const (
+	bigD    = 4096
+	bigRows = 1<<31/bigD + 40 // more than 2^31 elements
+	tail    = 64              // rows that are computed again, alone
+)
+
+// bigCase runs a launch over all rows, then over the last ones into another place. It returns
+// the pairs of results that must be equal.
+type bigCase struct {
+	name string
+	run  func(m *memory) [][3]any // long result's tail, short result, bytes
+}
+
+func checkBig(m *memory, only string) error {
+	failed := 0
+	for _, c := range bigCases() {
+		if !strings.Contains(c.name, only) {
+			continue
+		}
+		m.reset()
+		m.scatter()
+		pairs := c.run(m)
+		if err := m.dev.Sync(); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		state := "ok"
+		for _, p := range pairs {
+			n := p[2].(int64)
+			long, short := make([]byte, n), make([]byte, n)
+			for _, r := range []struct {
+				dst []byte
+				src device.Ptr
+			}{{long, p[0].(device.Ptr)}, {short, p[1].(device.Ptr)}} {
+				if err := m.dev.Read(r.dst, r.src); err != nil {
+					return err
+				}
+			}
+			if !bytes.Equal(long, short) {
+				state = "FAIL: other bits in the last rows"
+				failed++
+			}
+		}
+		fmt.Printf("%-28s %s\n", c.name, state)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d results differ", failed)
+	}
+	return nil
+}
+
+// byRows checks a launch whose operands have rows of bigD activations: n read, k written. stats
+// are two f32 for each row.
+func byRows(name string, n, k int, launch func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int)) bigCase {
+	return bigCase{name, func(m *memory) (pairs [][3]any) {
+		row := bigD * m.act
+		var in, out, inTail, outShort []device.Ptr
+		for range n {
+			p := m.bytes(bigRows * row)
+			in, inTail = append(in, p), append(inTail, p.At((bigRows-tail)*row))
+		}
+		for range k {
+			p, short := m.bytes(bigRows*row), m.bytes(tail*row)
+			out, outShort = append(out, p), append(outShort, short)
+			pairs = append(pairs, [3]any{p.At((bigRows - tail) * row), short, tail * row})
+		}
+		var stats [2][2]device.Ptr
+		for i := range stats {
+			stats[0][i], stats[1][i] = m.f32(bigRows), m.f32(tail)
+			pairs = append(pairs, [3]any{stats[0][i].At((bigRows - tail) * 4), stats[1][i], int64(4 * tail)})
+			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[0][i], N: bigRows, Value: -1})
+			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[1][i], N: tail, Value: -1})
+		}
+		launch(m.queue, in, out, stats[0], bigRows)
+		launch(m.queue, inTail, outShort, stats[1], tail)
+		return pairs
+	}}
+}
+
+func bigCases() []bigCase {
+	return []bigCase{
+		byRows("add", 2, 1, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
+			add.Forward(q, add.ForwardArgs{A: in[0], B: in[1], Y: out[0], Rows: rows, D: bigD})
+		}),
+		byRows("swiglu, backward", 3, 2, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
+			swiglu.Backward(q, swiglu.BackwardArgs{Gate: in[0], UP: in[1], DY: in[2], DGate: out[0], DUP: out[1], Rows: rows, D: bigD})
+		}),
+		byRows("rmsnorm", 1, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
+			rmsnorm.Forward(q, rmsnorm.ForwardArgs{X: in[0], Y: out[0], Inv: stats[0], Rows: rows, D: bigD, Per: bigD, Eps: 1e-6})
+		}),
+		byRows("rmsnorm, backward", 2, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
+			rmsnorm.BackwardInput(q, rmsnorm.BackwardInputArgs{X: in[0], DY: in[1], DX: out[0], Inv: stats[0], Rows: rows, D: bigD, Per: bigD, Eps: 1e-6})
+		}),
+		byRows("layernorm", 1, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
+			layernorm.Forward(q, layernorm.ForwardArgs{X: in[0], Y: out[0], Mean: stats[0], Inv: stats[1], Rows: rows, D: bigD, Eps: 1e-6})
+		}),
+		byRows("rope", 1, 1, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
+			// One position for all: the table is the operand's own first row.
+			rope.Forward(q, rope.ForwardArgs{X: in[0], Y: out[0], CS: in[0].At(-in[0].Off), Rows: rows, Seq: 1, D: bigD, HD: 128})
+		}),
+		{"crossentropy", bigLoss},
+		{"embed", bigEmbed},
+		{"linear, bias", bigBias},
+		{"adamw", bigAdamW},
+	}
+}
+
+func bigLoss(m *memory) [][3]any {
+	const v = 150001 // odd: rows begin anywhere
+	const rows, last = 1<<31/v + 10, 6
+	logits := m.acts(rows * v)
+	short := m.acts(last * v)
+	scalars := make([]float64, plan.NumScalars)
+	scalars[plan.ScalarInvTokens] = 1
+	a := crossentropy.LossArgs{Logits: logits, Targets: m.i32(ids(rows, v)), Scalars: m.f64(scalars...), Partials: m.f64(0, 0), DLogits: logits, Rows: rows, V: v}
+	b := a
+	at := int64(rows-last) * v * m.act
+	b.Logits, b.Targets, b.DLogits, b.Rows = logits.At(at), a.Targets.At(4*(rows-last)), short, last
+	crossentropy.Loss(m.queue, b)
+	crossentropy.Loss(m.queue, a)
+	return [][3]any{{logits.At(at), short, last * v * m.act}}
+}
+
+// bigEmbed looks up and adds to rows at the end of a table.
+func bigEmbed(m *memory) [][3]any {
+	const v, rows = 1<<31/bigD + 40, 100
+	table := m.bytes(v * bigD * m.act)
+	dw := m.f32(v * bigD)
+	y, short := m.acts(rows*bigD), m.acts(rows*bigD)
+	dshort := m.f32(40 * bigD)
+	high, low := make([]int32, rows), make([]int32, rows)
+	for i, id := range ids(rows, 40) {
+		high[i], low[i] = v-40+id, id
+	}
+	h, l := m.i32(high), m.i32(low)
+	q := m.queue
+	embed.Forward(q, embed.ForwardArgs{Ids: h, Weight: table, Y: y, Rows: rows, V: v, D: bigD})
+	embed.Forward(q, embed.ForwardArgs{Ids: l, Weight: table.At((v - 40) * bigD * m.act), Y: short, Rows: rows, V: 40, D: bigD})
+	embed.BackwardWeight(q, embed.BackwardWeightArgs{Ids: h, DY: y, DWeight: dw, Rows: rows, V: v, D: bigD})
+	embed.BackwardWeight(q, embed.BackwardWeightArgs{Ids: l, DY: y, DWeight: dshort, Rows: rows, V: 40, D: bigD})
+	return [][3]any{{y, short, rows * bigD * m.act}, {dw.At((v - 40) * bigD * 4), dshort, int64(40 * bigD * 4)}}
+}
+
+// bigBias sums equal rows: twice as many rows give twice the sum, to the bit.
+func bigBias(m *memory) [][3]any {
+	const rows = 1 << 20 // of bigD: 2^32 elements
+	row := bigD * m.act
+	dy := m.bytes(rows * row)
+	for n := int64(1); n < rows; n *= 2 {
+		m.queue.Copy(dy.At(n*row), dy, n*row)
+	}
+	whole, half, twice := m.f32(bigD), m.f32(bigD), m.f32(bigD)
+	a := linear.BackwardBiasArgs{DY: dy, DBias: whole, Rows: rows, In: bigD, Out: bigD}
+	linear.BackwardBias(m.queue, a)
+	a.DBias, a.Rows = half, rows/2
+	linear.BackwardBias(m.queue, a)
+	a.DBias, a.AddDBias = twice, half
+	linear.BackwardBias(m.queue, a)
+	return [][3]any{{whole, twice, int64(4 * bigD)}}
+}
+
+func bigAdamW(m *memory) [][3]any {
+	const n, last = 1<<31 + 8192*5, 4096
+	scalars := make([]float64, plan.NumScalars)
+	scalars[plan.ScalarStep], scalars[plan.ScalarLR] = 3, 1e-3
+	a := optim.AdamWArgs{Weight: m.f32(n), Grad: m.f32(n), M: m.f32(n), V: m.f32(n), Scalars: m.f64(scalars...),
+		Elems: n, Decay: n, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1}
+	fill.Forward(m.queue, fill.ForwardArgs{Y: a.V, N: n, Value: 0.5})
+	b := a
+	at := int64(n-last) * 4
+	b.Weight, b.M, b.V = m.f32(last), m.f32(last), m.f32(last)
+	for _, c := range [][2]device.Ptr{{b.Weight, a.Weight}, {b.M, a.M}, {b.V, a.V}} {
+		m.queue.Copy(c[0], c[1].At(at), 4*last)
+	}
+	b.Grad, b.Elems, b.Decay = a.Grad.At(at), last, last
+	optim.AdamW(m.queue, b)
+	optim.AdamW(m.queue, a)
+	return [][3]any{{a.Weight.At(at), b.Weight, int64(4 * last)}, {a.M.At(at), b.M, int64(4 * last)}, {a.V.At(at), b.V, int64(4 * last)}}
+}

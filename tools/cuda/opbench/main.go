@@ -1,0 +1,131 @@
+//go:build cuda
+
+// Command opbench times the CUDA kernels of the ops and of the optimizer at the sizes of a
+// training step of Qwen2.5-7B, and prints for each the bytes it must move over its time, and
+// that as a share of the device's copy bandwidth:
+//
+//	go build -tags cuda -o opbench ./tools/cuda/opbench && ./opbench [-only TEXT] [-f32]
+//
+// With -big it checks instead that offsets beyond 2^31 elements are right: the last rows of a
+// launch over more than that have the bits which they have alone. -emu runs on the emulation of
+// CUDA, at sizes given by flags, to try the program itself.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/device/cuda"
+	"github.com/megatrain/mtc/runtime/device/cuda/emu"
+)
+
+func main() {
+	s := sizes{}
+	flag.IntVar(&s.rows, "rows", 8192, "rows of a micro-batch")
+	flag.IntVar(&s.seq, "seq", 1024, "rows of a sequence")
+	flag.IntVar(&s.d, "d", 3584, "width of the model, a multiple of 128")
+	flag.IntVar(&s.f, "f", 18944, "width of the feed-forward part")
+	flag.IntVar(&s.v, "v", 152064, "size of the vocabulary")
+	flag.IntVar(&s.chunk, "chunk", 2048, "rows of a chunk of logits")
+	flag.Int64Var(&s.slab, "slab", 233_000_000, "parameters of a layer, even")
+	only := flag.String("only", "", "kernels whose name has this text")
+	f32 := flag.Bool("f32", false, "activations and weights in f32")
+	big := flag.Bool("big", false, "check offsets beyond 2^31")
+	emulate := flag.Bool("emu", false, "run on the emulation")
+	memory := flag.Int64("memory", 64<<30, "bytes of device memory to use")
+	flag.Parse()
+	if err := run(s, *only, *f32, *big, *emulate, *memory); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// sizes of the model.
+type sizes struct {
+	rows, seq, d, f, v, chunk int
+	slab                      int64
+}
+
+func run(s sizes, only string, f32, big, emulate bool, memory int64) error {
+	dev, err := open(f32, emulate)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	m, err := newMemory(dev, f32, memory)
+	if err != nil {
+		return err
+	}
+	if big {
+		return checkBig(m, only)
+	}
+	copyRate := 0.0
+	fmt.Printf("%s\n%-34s %9s %9s %7s\n", dev.Name(), "kernel", "us", "GB/s", "of copy")
+	for _, b := range benches(s, m) {
+		if copyRate != 0 && !strings.Contains(b.name, only) {
+			continue
+		}
+		m.reset()
+		launch := b.setup()
+		each, err := measure(dev, launch, emulate)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		if b.flops != 0 {
+			fmt.Printf("%-34s %9.1f %9.1f TFLOP/s\n", b.name, each.Seconds()*1e6, b.flops/each.Seconds()/1e12)
+			continue
+		}
+		rate := float64(b.bytes) / each.Seconds()
+		if copyRate == 0 {
+			copyRate = rate
+		}
+		fmt.Printf("%-34s %9.1f %9.1f %6.1f%%\n", b.name, each.Seconds()*1e6, rate/1e9, 100*rate/copyRate)
+	}
+	return nil
+}
+
+func open(f32, emulate bool) (device.Device, error) {
+	if emulate {
+		return emu.New(f32)
+	}
+	return cuda.New(cuda.Options{F32: f32})
+}
+
+// measure is the time of one launch: the median of batches that are long against the time to
+// wait for them. set counts launches, so that they can take turns over memory.
+func measure(dev device.Device, launch func(set int), once bool) (time.Duration, error) {
+	batch := func(n int) (time.Duration, error) {
+		start := time.Now()
+		for i := range n {
+			launch(i)
+		}
+		err := dev.Sync()
+		return time.Since(start), err
+	}
+	if once {
+		return batch(1)
+	}
+	if _, err := batch(4); err != nil {
+		return 0, err
+	}
+	first, err := batch(8)
+	if err != nil {
+		return 0, err
+	}
+	n := max(8, int(15*time.Millisecond*8/max(first, 1)))
+	var times []time.Duration
+	for range 5 {
+		t, err := batch(n)
+		if err != nil {
+			return 0, err
+		}
+		times = append(times, t/time.Duration(n))
+	}
+	slices.Sort(times)
+	return times[2], nil
+}
