@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"strings"
 
@@ -22,10 +23,12 @@ import (
 )
 
 const (
-	bigD    = 4096
-	bigRows = 1<<31/bigD + 40 // more than 2^31 elements
-	tail    = 64              // rows that are computed again, alone
+	bigD = 4096
+	tail = 64 // rows that are computed again, alone
 )
+
+// bigElems is passed by every tensor.
+var bigElems = flag.Int("elems", 1<<31, "of -big: elements that tensors pass")
 
 // bigCase runs a launch over all rows, then over the last ones into another place. It returns
 // the pairs of results that must be equal.
@@ -76,24 +79,25 @@ func checkBig(m *memory, only string) error {
 func byRows(name string, n, k int, launch func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int)) bigCase {
 	return bigCase{name, func(m *memory) (pairs [][3]any) {
 		row := bigD * m.act
+		rows := int64(*bigElems/bigD + 100)
 		var in, out, inTail, outShort []device.Ptr
 		for range n {
-			p := m.bytes(bigRows * row)
-			in, inTail = append(in, p), append(inTail, p.At((bigRows-tail)*row))
+			p := m.bytes(rows * row)
+			in, inTail = append(in, p), append(inTail, p.At((rows-tail)*row))
 		}
 		for range k {
-			p, short := m.bytes(bigRows*row), m.bytes(tail*row)
+			p, short := m.bytes(rows*row), m.bytes(tail*row)
 			out, outShort = append(out, p), append(outShort, short)
-			pairs = append(pairs, [3]any{p.At((bigRows - tail) * row), short, tail * row})
+			pairs = append(pairs, [3]any{p.At((rows - tail) * row), short, tail * row})
 		}
 		var stats [2][2]device.Ptr
 		for i := range stats {
-			stats[0][i], stats[1][i] = m.f32(bigRows), m.f32(tail)
-			pairs = append(pairs, [3]any{stats[0][i].At((bigRows - tail) * 4), stats[1][i], int64(4 * tail)})
-			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[0][i], N: bigRows, Value: -1})
+			stats[0][i], stats[1][i] = m.f32(rows), m.f32(tail)
+			pairs = append(pairs, [3]any{stats[0][i].At((rows - tail) * 4), stats[1][i], int64(4 * tail)})
+			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[0][i], N: int(rows), Value: -1})
 			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[1][i], N: tail, Value: -1})
 		}
-		launch(m.queue, in, out, stats[0], bigRows)
+		launch(m.queue, in, out, stats[0], int(rows))
 		launch(m.queue, inTail, outShort, stats[1], tail)
 		return pairs
 	}}
@@ -129,7 +133,8 @@ func bigCases() []bigCase {
 
 func bigLoss(m *memory) [][3]any {
 	const v = 150001 // odd: rows begin anywhere
-	const rows, last = 1<<31/v + 10, 6
+	const last = 6
+	rows := *bigElems/v + 10
 	logits := m.acts(rows * v)
 	short := m.acts(last * v)
 	scalars := make([]float64, plan.NumScalars)
@@ -137,7 +142,7 @@ func bigLoss(m *memory) [][3]any {
 	a := crossentropy.LossArgs{Logits: logits, Targets: m.i32(ids(rows, v)), Scalars: m.f64(scalars...), Partials: m.f64(0, 0), DLogits: logits, Rows: rows, V: v}
 	b := a
 	at := int64(rows-last) * v * m.act
-	b.Logits, b.Targets, b.DLogits, b.Rows = logits.At(at), a.Targets.At(4*(rows-last)), short, last
+	b.Logits, b.Targets, b.DLogits, b.Rows = logits.At(at), a.Targets.At(int64(4*(rows-last))), short, last
 	crossentropy.Loss(m.queue, b)
 	crossentropy.Loss(m.queue, a)
 	return [][3]any{{logits.At(at), short, last * v * m.act}}
@@ -145,36 +150,37 @@ func bigLoss(m *memory) [][3]any {
 
 // bigEmbed looks up and adds to rows at the end of a table.
 func bigEmbed(m *memory) [][3]any {
-	const v, rows = 1<<31/bigD + 40, 100
-	table := m.bytes(v * bigD * m.act)
-	dw := m.f32(v * bigD)
+	const rows = 100
+	v := *bigElems/bigD + 100
+	table := m.bytes(int64(v) * bigD * m.act)
+	dw := m.f32(int64(v) * bigD)
 	y, short := m.acts(rows*bigD), m.acts(rows*bigD)
 	dshort := m.f32(40 * bigD)
 	high, low := make([]int32, rows), make([]int32, rows)
 	for i, id := range ids(rows, 40) {
-		high[i], low[i] = v-40+id, id
+		high[i], low[i] = int32(v)-40+id, id
 	}
 	h, l := m.i32(high), m.i32(low)
 	q := m.queue
 	embed.Forward(q, embed.ForwardArgs{Ids: h, Weight: table, Y: y, Rows: rows, V: v, D: bigD})
-	embed.Forward(q, embed.ForwardArgs{Ids: l, Weight: table.At((v - 40) * bigD * m.act), Y: short, Rows: rows, V: 40, D: bigD})
+	embed.Forward(q, embed.ForwardArgs{Ids: l, Weight: table.At(int64(v-40) * bigD * m.act), Y: short, Rows: rows, V: 40, D: bigD})
 	embed.BackwardWeight(q, embed.BackwardWeightArgs{Ids: h, DY: y, DWeight: dw, Rows: rows, V: v, D: bigD})
 	embed.BackwardWeight(q, embed.BackwardWeightArgs{Ids: l, DY: y, DWeight: dshort, Rows: rows, V: 40, D: bigD})
-	return [][3]any{{y, short, rows * bigD * m.act}, {dw.At((v - 40) * bigD * 4), dshort, int64(40 * bigD * 4)}}
+	return [][3]any{{y, short, rows * bigD * m.act}, {dw.At(int64(v-40) * bigD * 4), dshort, int64(40 * bigD * 4)}}
 }
 
 // bigBias sums equal rows: twice as many rows give twice the sum, to the bit.
 func bigBias(m *memory) [][3]any {
-	const rows = 1 << 20 // of bigD: 2^32 elements
+	rows := int64(2 * *bigElems / bigD) // a power of two
 	row := bigD * m.act
 	dy := m.bytes(rows * row)
 	for n := int64(1); n < rows; n *= 2 {
 		m.queue.Copy(dy.At(n*row), dy, n*row)
 	}
 	whole, half, twice := m.f32(bigD), m.f32(bigD), m.f32(bigD)
-	a := linear.BackwardBiasArgs{DY: dy, DBias: whole, Rows: rows, In: bigD, Out: bigD}
+	a := linear.BackwardBiasArgs{DY: dy, DBias: whole, Rows: int(rows), In: bigD, Out: bigD}
 	linear.BackwardBias(m.queue, a)
-	a.DBias, a.Rows = half, rows/2
+	a.DBias, a.Rows = half, int(rows/2)
 	linear.BackwardBias(m.queue, a)
 	a.DBias, a.AddDBias = twice, half
 	linear.BackwardBias(m.queue, a)
@@ -182,14 +188,15 @@ func bigBias(m *memory) [][3]any {
 }
 
 func bigAdamW(m *memory) [][3]any {
-	const n, last = 1<<31 + 8192*5, 4096
+	const last = 4096
+	n := int64(*bigElems) + 8192*5
 	scalars := make([]float64, plan.NumScalars)
 	scalars[plan.ScalarStep], scalars[plan.ScalarLR] = 3, 1e-3
 	a := optim.AdamWArgs{Weight: m.f32(n), Grad: m.f32(n), M: m.f32(n), V: m.f32(n), Scalars: m.f64(scalars...),
 		Elems: n, Decay: n, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1}
-	fill.Forward(m.queue, fill.ForwardArgs{Y: a.V, N: n, Value: 0.5})
+	fill.Forward(m.queue, fill.ForwardArgs{Y: a.V, N: int(n), Value: 0.5})
 	b := a
-	at := int64(n-last) * 4
+	at := (n - last) * 4
 	b.Weight, b.M, b.V = m.f32(last), m.f32(last), m.f32(last)
 	for _, c := range [][2]device.Ptr{{b.Weight, a.Weight}, {b.M, a.M}, {b.V, a.V}} {
 		m.queue.Copy(c[0], c[1].At(at), 4*last)
