@@ -10,3 +10,12 @@ func RuntimeBytes(p *plan.Plan) int64 {
 	const perTask = 1200 // both parities of a task's prepared command and binding
 	return base + perTask*int64(len(p.Tasks))
 }
+
+// Reserve is the device memory that a plan cannot use: a GPU's context, its libraries and
+// their workspaces.
+func Reserve(target string) int64 {
+	if target == "cuda" {
+		return 1 << 30
+	}
+	return 0
+}

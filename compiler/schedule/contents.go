@@ -18,6 +18,7 @@ type contents struct {
 	done   [plan.NumFuncs][]int32
 	// By slab or micro-batch: the step for which it was done last.
 	normed, offloaded, updates []int32
+	seen                       []int32 // by slab: norms made in its step until its own, where each may set the skip flag
 	groups                     []int32 // by slab: groups that have left in this step
 	norms                      []int32 // by slab: the step of the norm in Plan.Norms
 	partials, hostPartials     []int32 // by micro-batch: the step of the loss
@@ -52,7 +53,7 @@ type thing struct {
 	step  int32 // the step it belongs to; weights: updates done
 	group int32 // gradient: its group
 	sums  int32 // gradient: groups added up; scalars: how far completed
-	count int32 // gradients: contributions
+	count int32 // gradients: contributions; scalars: norms that could set the skip flag
 }
 
 // How far a scalars block is completed.
@@ -98,6 +99,7 @@ func newContents(v *verifier) *contents {
 	}
 	n := len(p.Slabs)
 	c.normed, c.offloaded, c.updates, c.norms = filled(n), filled(n), filled(n), filled(n)
+	c.seen = make([]int32, n)
 	c.groups = make([]int32, n)
 	c.partials, c.hostPartials = filled(int(p.Micros)), filled(int(p.Micros))
 	for i, s := range p.Slabs {
@@ -259,7 +261,7 @@ func (c *contents) leave() error {
 		if c.normed[s] != int32(c.step) {
 			return fmt.Errorf("the norm of slab %s is missing", p.Slabs[s].Name)
 		}
-		if p.Placement == Stream && c.groups[s] != int32(p.Groups) {
+		if !p.Slabs[s].Resident && c.groups[s] != int32(p.Groups) {
 			return fmt.Errorf("the gradient of slab %s leaves %d times, not %d", p.Slabs[s].Name, c.groups[s], p.Groups)
 		}
 	}

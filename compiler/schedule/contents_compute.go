@@ -151,7 +151,7 @@ func (c *contents) backward(t *plan.Task, cp int) error {
 				return err
 			}
 			x.count = old.count
-			if c.p.Placement == Resident {
+			if c.p.Slabs[unit.Slabs[i]].Resident {
 				x.group = old.group // groups add up in place
 			}
 			if old != x {

@@ -78,7 +78,14 @@ func (c *contents) norm(t *plan.Task, cp int) error {
 	if c.p.Clip {
 		return nil
 	}
-	return c.scalarsAt(t.Bind.Scalars, cp, step, lossKnown)
+	if err := c.scalarsAt(t.Bind.Scalars, cp, step, lossKnown); err != nil {
+		return err
+	}
+	x, err := c.get(t.Bind.Scalars, cp, scalars)
+	x.count++
+	c.seen[t.Slab] = x.count
+	c.fill(t.Bind.Scalars, cp, x)
+	return err
 }
 
 // whole shows that a buffer holds the gradient of a whole step.
@@ -188,7 +195,7 @@ func (c *contents) report(t *plan.Task, cp int) error {
 	case c.p.Partials:
 		copy(c.hostPartials, c.partials)
 	case c.p.Scalars:
-		if t.Dst != c.p.Results {
+		if t.Dst != c.p.Results && (t.Slab < 0 || t.Dst != c.p.Slabs[t.Slab].Scalars) {
 			return fmt.Errorf("scalars are not reported to %s", c.p.Buffers[t.Dst].Name)
 		}
 	}
@@ -227,6 +234,9 @@ func (c *contents) update(t *plan.Task, cp int) error {
 	}
 	if err := c.scalarsAt(t.Bind.Scalars, cp, step, level); err != nil {
 		return err
+	}
+	if flags, err := c.get(t.Bind.Scalars, cp, scalars); err != nil || !c.p.Clip && flags.count < c.seen[t.Slab] {
+		return fmt.Errorf("%s was copied before the slab's norm, which may tell it to skip", c.p.Buffers[t.Bind.Scalars].Name)
 	}
 	x.step++
 	c.fill(slab.Weight, cp, x)

@@ -65,12 +65,12 @@ func (b *builder) weightBytes(s *plan.Slab) int64 { return s.Elems * b.p.WeightS
 // layoutWeights places weights and optimizer state: at home on the device, or at home on the
 // host with slots on the device, shared by the layers in rotation.
 func (b *builder) layoutWeights() {
-	home, train := devWeights, devTrain
-	if b.stream {
-		home, train = hostWeights, hostTrain
-	}
 	for i := range b.p.Slabs {
 		s := &b.p.Slabs[i]
+		home, train := hostWeights, hostTrain
+		if s.Resident {
+			home, train = devWeights, devTrain
+		}
 		s.Weight = b.buffer(home, s.Name+".weight", b.weightBytes(s), memplan.Static)
 		if b.p.Bf16() {
 			s.Lo = b.buffer(train, s.Name+".lo", s.Elems*2, memplan.Static)
@@ -79,80 +79,119 @@ func (b *builder) layoutWeights() {
 		s.V = b.buffer(train, s.Name+".v", s.Elems*f32, memplan.Static)
 		b.weight = append(b.weight, s.Weight)
 	}
-	if b.stream {
-		b.weight = b.slots(devWeights, "weight", int(b.p.Slots), false, b.weightBytes)
-	}
+	b.slots(b.weight, devWeights, "weight", int(b.p.Slots), b.weightBytes, streaming)
 }
 
 // layoutGrads places the gradients: whole where the norm of all must be known first or where
 // groups add up, else in slots.
 func (b *builder) layoutGrads() {
+	n := len(b.p.Slabs)
+	b.grad, b.stage = make([]plan.BufID, n), make([]plan.BufID, n)
 	whole := b.clip || b.groups > 1
-	arena := devTrain
-	if b.stream {
-		arena = hostTrain
-	}
 	if whole {
 		for i := range b.p.Slabs {
 			s := &b.p.Slabs[i]
+			arena := hostTrain
+			if s.Resident {
+				arena = devTrain
+			}
 			s.Grad = b.buffer(arena, s.Name+".grad", gradBytes(s), memplan.Static)
-			b.grad = append(b.grad, s.Grad)
+			b.grad[i] = s.Grad
 		}
-	}
-	b.stage = make([]plan.BufID, len(b.p.Slabs))
-	switch {
-	case b.stream:
-		b.grad = b.slots(devTrain, "grad", int(b.p.GradSlots), false, gradBytes)
-		if !whole || b.groups > 1 {
-			b.stage = b.slots(hostTrain, "stage", b.hostSlots, true, gradBytes)
-		}
-	case !whole:
+	} else {
 		// The update follows on the same lane, so one slot serves all layers.
-		b.grad = b.slots(devTrain, "grad", 1, false, gradBytes)
+		b.slots(b.grad, devTrain, "grad", 1, gradBytes, resident)
+	}
+	name := "grad"
+	if !whole && b.streams && b.p.Slabs[0].Resident {
+		name = "grad.out"
+	}
+	b.slots(b.grad, devTrain, name, int(b.p.GradSlots), gradBytes, streaming)
+	switch {
+	case !b.streams:
+	case whole && b.groups > 1:
+		b.sharedSlots(b.stage, "stage", b.hostSlots)
+	case !whole:
+		b.stageByUpdate()
 	}
 	if !whole {
 		for i := range b.p.Slabs {
-			if b.stream {
-				b.p.Slabs[i].Grad = b.stage[i]
-			} else {
-				b.p.Slabs[i].Grad = b.grad[i]
+			s := &b.p.Slabs[i]
+			if s.Grad = b.grad[i]; !s.Resident {
+				s.Grad = b.stage[i]
 			}
 		}
 	}
 }
 
-// slots makes n slots for the layer slabs in rotation, and for the others one each or, with
-// share, one for all. It returns each slab's slot.
-func (b *builder) slots(arena, name string, n int, share bool, size func(*plan.Slab) int64) []plan.BufID {
-	var layers, biggest, other int64
-	for s, r := range b.ring {
-		if r >= 0 {
+func streaming(s *plan.Slab) bool { return !s.Resident }
+func resident(s *plan.Slab) bool  { return s.Resident }
+
+// slots gives the slabs that which selects a slot: n slots in rotation for those of layers,
+// and one each for the others.
+func (b *builder) slots(out []plan.BufID, arena, name string, n int, size func(*plan.Slab) int64, which func(*plan.Slab) bool) {
+	ring := b.ringOf(arena, name, n, size, which)
+	at := 0
+	for i := range b.p.Slabs {
+		s := &b.p.Slabs[i]
+		switch {
+		case !which(s):
+		case b.ring[i] >= 0:
+			out[i] = ring[at%len(ring)]
+			at++
+		default:
+			out[i] = b.buffer(arena, s.Name+"."+name+".slot", size(s), memplan.Static)
+		}
+	}
+}
+
+// ringOf makes n slots, or fewer where fewer layers are selected, for the largest of them.
+func (b *builder) ringOf(arena, name string, n int, size func(*plan.Slab) int64, which func(*plan.Slab) bool) []plan.BufID {
+	var layers, biggest int64
+	for i := range b.p.Slabs {
+		if s := &b.p.Slabs[i]; b.ring[i] >= 0 && which(s) {
 			layers++
-			biggest = max(biggest, size(&b.p.Slabs[s]))
-		} else {
-			other = max(other, size(&b.p.Slabs[s]))
+			biggest = max(biggest, size(s))
 		}
 	}
 	ring := make([]plan.BufID, min(int64(n), layers))
 	for i := range ring {
 		ring[i] = b.buffer(arena, fmt.Sprintf("%s.slot[%d]", name, i), biggest, memplan.Static)
 	}
-	var shared plan.BufID
-	out := make([]plan.BufID, len(b.ring))
-	for s, r := range b.ring {
-		switch {
-		case r >= 0:
-			out[s] = ring[r%len(ring)]
-		case !share:
-			out[s] = b.buffer(arena, b.p.Slabs[s].Name+"."+name+".slot", size(&b.p.Slabs[s]), memplan.Static)
-		default:
-			if shared == plan.NoBuf {
-				shared = b.buffer(arena, name+".slot", other, memplan.Static)
-			}
-			out[s] = shared
+	return ring
+}
+
+// otherSlot makes one slot on the host that serves all slabs that are no layer's; NoBuf when
+// there are none.
+func (b *builder) otherSlot(name string) plan.BufID {
+	var other int64
+	for i := range b.p.Slabs {
+		if s := &b.p.Slabs[i]; b.ring[i] < 0 && streaming(s) {
+			other = max(other, gradBytes(s))
 		}
 	}
-	return out
+	if other == 0 {
+		return plan.NoBuf
+	}
+	return b.buffer(hostTrain, name+".slot", other, memplan.Static)
+}
+
+// sharedSlots gives the gradients that stream n host slots in rotation for layers and one for
+// all others.
+func (b *builder) sharedSlots(out []plan.BufID, name string, n int) {
+	ring := b.ringOf(hostTrain, name, n, gradBytes, streaming)
+	other := b.otherSlot(name)
+	at := 0
+	for i := range b.p.Slabs {
+		switch s := &b.p.Slabs[i]; {
+		case !streaming(s):
+		case b.ring[i] >= 0:
+			out[i] = ring[at%len(ring)]
+			at++
+		default:
+			out[i] = other
+		}
+	}
 }
 
 // layoutActivations makes the values between units and their gradients, one buffer for each
@@ -248,6 +287,11 @@ func (b *builder) layoutIO() {
 	p.HostScalars = b.parity(hostIO, "host.scalars", plan.NumScalars*f64)
 	p.Results = b.parity(hostIO, "results", plan.NumScalars*f64)
 	norms := int64(len(p.Slabs)) * f64
+	for i := range p.Slabs {
+		if b.early(i) {
+			p.Slabs[i].Scalars = static(hostIO, p.Slabs[i].Name+".scalars", plan.NumScalars*f64)
+		}
+	}
 	if b.hostNorms() {
 		p.HostPartials = static(hostIO, "host.partials", p.Micros*2*f64)
 		p.Norms = static(hostIO, "norms", norms)

@@ -194,6 +194,25 @@ var mutations = []mutation{
 		drop(p, t)
 		return true
 	}},
+	{"copy the scalars before the norm", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Report || t.Slab < 0 {
+			return false
+		}
+		for i := t.ID - 1; i >= p.Lists[t.List].Start; i-- {
+			if n := &p.Tasks[i]; n.Kind == plan.Norm && n.Slab == t.Slab {
+				move(p, t.ID, i)
+				return true
+			}
+		}
+		return false
+	}},
+	{"update on the wrong half", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Update || p.Bf16() {
+			return false
+		}
+		t.Bind.Lo = t.Bind.Moments[0]
+		return true
+	}},
 	{"drop a norm", ofKind(plan.Norm, drop)},
 	{"drop an offload", ofKind(plan.Offload, drop)},
 	{"drop an accumulate", ofKind(plan.Accumulate, drop)},

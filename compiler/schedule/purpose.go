@@ -40,7 +40,7 @@ func purposes(p *plan.Plan) []string {
 	}
 	for _, s := range p.Slabs {
 		what := "gradients"
-		if p.Placement == Stream && p.Buffers[s.Grad].Bytes > 0 && !p.Clip && p.Groups == 1 {
+		if !s.Resident && p.Buffers[s.Grad].Bytes > 0 && !p.Clip && p.Groups == 1 {
 			what = "gradient slots"
 		}
 		set(what, s.Grad)

@@ -24,15 +24,22 @@ import (
 const (
 	Resident = "resident" // weights, gradients and optimizer state on the device
 	Stream   = "stream"   // state on the host; weights stream in, gradients out
+	Auto     = "auto"     // resident where it fits, else stream
 )
 
 // Options are the choices that shape the schedule. The zero value of a field is its default.
 type Options struct {
-	Placement string // Resident (default) or Stream
-	Slots     int64  // device slots for the weights of layers (stream), default 2
-	GradSlots int64  // device slots for the gradients of layers (stream), default 2
-	HostSlots int64  // host slots for gradients on their way (stream, without clipping or with groups), default 4
-	Groups    int64  // groups of micro-batches, default 1
+	Placement string // Resident (default), Stream or Auto
+	// DeviceMemory is how many bytes the plan may take on the device, 0: any number. A stream
+	// fills them: slabs whose state fits besides stay there.
+	DeviceMemory int64
+	// Keep is how many slabs of a stream stay on the device, the first in forward order; with
+	// DeviceMemory, the most.
+	Keep      int64
+	Slots     int64 // device slots for the weights of layers (stream), default 2
+	GradSlots int64 // device slots for the gradients of layers (stream), default 2
+	HostSlots int64 // host slots for gradients on their way (stream, without clipping or with groups), default 4
+	Groups    int64 // groups of micro-batches, default 1
 
 	Target   string // "cpu" (default) or "cuda"
 	Compiler string // version of mtc
@@ -44,6 +51,18 @@ type Options struct {
 // Build makes the plan of a program: tasks, memory and waits. The program's model has a
 // train block. Errors say which option or unit does not fit.
 func Build(prog *ir.Program, o Options) (*plan.Plan, error) {
+	b, err := choose(prog, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := order(b.p, b.results); err != nil {
+		return nil, err
+	}
+	return b.p, nil
+}
+
+// assemble makes the tasks and the memory of a plan, all but its waits.
+func assemble(prog *ir.Program, o Options) (*builder, error) {
 	b, err := newBuilder(prog, o)
 	if err != nil {
 		return nil, err
@@ -55,13 +74,7 @@ func Build(prog *ir.Program, o Options) (*plan.Plan, error) {
 	b.eval()
 	b.generate(plan.Prefill)
 	b.generate(plan.Decode)
-	if err := memplan.Place(b.p, b.class); err != nil {
-		return nil, err
-	}
-	if err := order(b.p, b.results); err != nil {
-		return nil, err
-	}
-	return b.p, nil
+	return b, memplan.Place(b.p, b.class)
 }
 
 // builder holds what the lists are made from.
@@ -69,7 +82,8 @@ type builder struct {
 	prog *ir.Program
 	p    *plan.Plan
 
-	stream, clip     bool
+	clip             bool
+	streams          bool // some slabs stream
 	micros, groups   int
 	hostSlots        int
 	class            []memplan.Class // by buffer
@@ -99,6 +113,7 @@ type builder struct {
 	list    plan.List
 	results [plan.NumLists]int // task that completes Results, -1
 	updated []bool             // by slab: the list has its update of the step before
+	updates *updates           // the order of early ones, nil without any
 }
 
 func newBuilder(prog *ir.Program, o Options) (*builder, error) {
@@ -122,7 +137,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		o.Target = "cpu"
 	}
 	if o.Placement != Resident && o.Placement != Stream {
-		return nil, fmt.Errorf("placement %q is neither %q nor %q", o.Placement, Resident, Stream)
+		return nil, fmt.Errorf("placement %q is none of %q, %q and %q", o.Placement, Resident, Stream, Auto)
 	}
 	if o.Slots < 1 || o.GradSlots < 1 || o.HostSlots < 1 {
 		return nil, fmt.Errorf("%d weight slots, %d gradient slots, %d host slots: each must be at least 1", o.Slots, o.GradSlots, o.HostSlots)
@@ -135,7 +150,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		return nil, fmt.Errorf("%d groups of %d micro-batches: there must be at least one micro-batch in each", o.Groups, micros)
 	}
 	b := &builder{
-		prog: prog, stream: o.Placement == Stream, clip: m.Train.Run.Clip > 0,
+		prog: prog, clip: m.Train.Run.Clip > 0,
 		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots),
 		reads: make([]plan.BufID, 0, 64), writes: make([]plan.BufID, 0, 64),
 		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, tokens: -1, position: -1,
@@ -156,12 +171,28 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	// Tasks are large and many: leave no growing of the slice. A unit and micro-batch has at
 	// most three tasks in each list of training and one in eval, and two feeds in each.
 	b.p.Tasks = make([]plan.Task, 0, b.micros*(7*len(prog.Units)+6)+b.groups*24*(len(prog.Slabs)+1)+64)
-	return b, b.survey()
+	if err := b.survey(); err != nil {
+		return nil, err
+	}
+	for s := range b.p.Slabs {
+		b.p.Slabs[s].Resident = o.Placement == Resident || int64(s) < o.Keep
+		b.streams = b.streams || !b.p.Slabs[s].Resident
+	}
+	if o.Placement == Stream && o.Keep > 0 && b.groups > 1 {
+		return nil, fmt.Errorf("%d groups of micro-batches add up gradients on the host, so that no slab can stay on the device", b.groups)
+	}
+	return b, nil
 }
 
 // hostNorms reports whether norms are made on the host lane: where the whole gradient of a
-// step exists only there, and where an update follows its gradient at once.
-func (b *builder) hostNorms() bool { return b.stream && (b.groups > 1 || !b.clip) }
+// step exists only there.
+func (b *builder) hostNorms() bool { return b.streams && b.groups > 1 }
+
+// early reports whether a slab is updated in the step that made its gradient, by a host that
+// the scalars reach one by one.
+func (b *builder) early(s int) bool {
+	return !b.clip && !b.hostNorms() && !b.p.Slabs[s].Resident
+}
 
 // group returns the micro-batches of a group, [lo, hi). Sizes differ by at most one, the
 // larger groups first.

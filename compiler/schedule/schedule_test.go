@@ -36,6 +36,16 @@ func cases() map[string]struct {
 		"stream no clip tied":      {toy{layers: 3, micros: 2, noClip: true, tied: true}, Options{Placement: Stream, HostSlots: 1}},
 		"stream no clip groups":    {toy{layers: 4, micros: 4, noClip: true, tied: true}, Options{Placement: Stream, Groups: 4}},
 		"stream more slots":        {toy{layers: 2, micros: 2}, Options{Placement: Stream, Slots: 8, GradSlots: 8}},
+		"keep embedding":           {toy{layers: 3, micros: 2}, Options{Placement: Stream, Keep: 1}},
+		"keep two layers":          {toy{layers: 4, micros: 2, recompute: true}, Options{Placement: Stream, Keep: 3, Slots: 1, GradSlots: 1}},
+		"keep tied":                {toy{layers: 4, micros: 2, tied: true, shared: true}, Options{Placement: Stream, Keep: 2}},
+		"keep all but the head":    {toy{layers: 2, micros: 2}, Options{Placement: Stream, Keep: 3}},
+		"keep all":                 {toy{layers: 2, micros: 2}, Options{Placement: Stream, Keep: 4}},
+		"keep no clip":             {toy{layers: 5, micros: 2, noClip: true}, Options{Placement: Stream, Keep: 3, HostSlots: 2}},
+		"keep no clip tied":        {toy{layers: 4, micros: 2, noClip: true, tied: true, shared: true}, Options{Placement: Stream, Keep: 3}},
+		"bf16":                     {toy{layers: 3, micros: 2, half: true}, Options{Target: "cuda"}},
+		"bf16 stream":              {toy{layers: 4, micros: 2, half: true, tied: true}, Options{Target: "cuda", Placement: Stream}},
+		"bf16 keep no clip":        {toy{layers: 4, micros: 2, half: true, noClip: true}, Options{Target: "cuda", Placement: Stream, Keep: 2}},
 		"no layers":                {toy{micros: 1}, Options{Placement: Stream}},
 		"one layer no clip stream": {toy{layers: 1, micros: 1, noClip: true}, Options{Placement: Stream}},
 	}
@@ -67,11 +77,14 @@ func TestRandomProgramsVerify(t *testing.T) {
 	for i := range 400 {
 		y := toy{
 			layers: r.IntN(8), micros: 1 + r.IntN(6), tied: coin(), shared: coin(), twoKinds: coin(), glue: coin(),
-			skip: coin(), recompute: coin(), position: coin(), noClip: coin(), saved: int64(r.IntN(5000)), width: 1 + r.Int64N(40),
+			skip: coin(), recompute: coin(), position: coin(), noClip: coin(), half: coin(), saved: int64(r.IntN(5000)), width: 1 + r.Int64N(40),
 		}
 		o := Options{
 			Placement: []string{Resident, Stream}[r.IntN(2)], Slots: 1 + r.Int64N(4), GradSlots: 1 + r.Int64N(4),
 			HostSlots: 1 + r.Int64N(4), Groups: 1 + r.Int64N(int64(y.micros)),
+		}
+		if o.Placement == Stream && coin() {
+			o.Groups, o.Keep = 1, r.Int64N(int64(y.layers)+3)
 		}
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			p := mustBuild(t, y, o)

@@ -21,6 +21,7 @@ type toy struct {
 	recompute bool
 	position  bool
 	noClip    bool
+	half      bool  // bf16: split masters
 	width     int64 // of the activations, 0: 16
 	saved     int64 // bytes a layer saves, 0: 4 values
 }
@@ -47,6 +48,9 @@ func (y toy) program() *ir.Program {
 		m.Train.Run.Clip = 1
 	}
 	p := &ir.Program{Model: m, Rows: toyRows, Prefill: toyPrefill}
+	if y.half {
+		p.DType = tensor.BF16
+	}
 	value := func(name string, t tensor.Type) int {
 		m.Values = append(m.Values, &ir.Value{Name: name, Type: t})
 		return len(m.Values) - 1

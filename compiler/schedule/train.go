@@ -13,9 +13,11 @@ func (b *builder) train(list plan.List) {
 	visits := b.trainVisits()
 	fetches := b.fetches(visits)
 	for i, v := range visits {
-		if list == plan.Steady && b.clip && !b.stream {
+		if list == plan.Steady && b.clip {
 			for _, s := range b.p.Units[v.unit].Slabs {
-				b.leftover(s)
+				if b.p.Slabs[s].Resident {
+					b.leftover(s)
+				}
 			}
 		}
 		fetches = b.prefetch(fetches, i, list == plan.Steady && b.clip)
@@ -67,7 +69,10 @@ func (b *builder) leftover(s int) {
 func (b *builder) update(s, back int) {
 	slab := &b.p.Slabs[s]
 	lane, scalars := device.Compute, b.p.Scalars
-	if b.stream {
+	switch {
+	case b.early(s):
+		lane, scalars = device.Host, slab.Scalars
+	case !slab.Resident:
 		lane, scalars = device.Host, b.p.Results
 	}
 	t := b.task(plan.Update, lane)
@@ -138,15 +143,19 @@ func (b *builder) lossKnown() {
 // gradDone emits what follows the last contribution of a group to a slab's gradient.
 func (b *builder) gradDone(s, u, g int) {
 	last := g == b.groups-1
-	arrived := b.p.Slabs[s].Grad
-	if b.stream {
-		dst := arrived
+	slab := &b.p.Slabs[s]
+	if b.early(s) {
+		b.gradEarly(s, u)
+		return
+	}
+	if !slab.Resident {
+		dst := slab.Grad
 		if g > 0 {
 			dst = b.stage[s]
 		}
 		t := b.task(plan.Offload, device.D2H)
 		t.Unit, t.Slab = u, s
-		b.copyTask(t, dst, 0, b.grad[s], 0, gradBytes(&b.p.Slabs[s]))
+		b.copyTask(t, dst, 0, b.grad[s], 0, gradBytes(slab))
 		if g > 0 {
 			b.accumulate(s, u)
 		}
@@ -158,6 +167,23 @@ func (b *builder) gradDone(s, u, g int) {
 	if !b.clip {
 		b.update(s, 0)
 	}
+}
+
+// gradEarly emits what follows the gradient of a slab that is updated in the same step: the
+// norm where it was made, and on the host the updates whose turn it is. The scalars as the
+// norm leaves them travel along, so that whether an update is skipped does not depend on the
+// order of updates.
+func (b *builder) gradEarly(s, u int) {
+	slab := &b.p.Slabs[s]
+	b.norm(s, u)
+	for _, x := range b.updates.before[s] {
+		b.update(x, 0)
+	}
+	t := b.task(plan.Report, device.D2H)
+	t.Unit, t.Slab = u, s
+	b.copyTask(t, slab.Scalars, 0, b.p.Scalars, 0, b.p.Buffers[b.p.Scalars].Bytes)
+	t.Kind = plan.Offload
+	b.copyTask(t, slab.Grad, 0, b.grad[s], 0, gradBytes(slab))
 }
 
 // accumulate adds a group's gradient, which has arrived in its host slot, to the step's.
@@ -227,4 +253,9 @@ func (b *builder) endStep() {
 		id = b.report()
 	}
 	b.results[b.list] = id
+	if b.updates != nil {
+		for _, x := range b.updates.rest {
+			b.update(x, 0)
+		}
+	}
 }

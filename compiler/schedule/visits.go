@@ -62,14 +62,14 @@ type fetch struct {
 // backward finds the last layers of forward, and the next group's forward the first ones,
 // still there.
 func (b *builder) fetches(visits []visit) []fetch {
-	if !b.stream {
-		return nil
-	}
 	holds := make(map[plan.BufID]int, len(b.p.Slabs))
 	free := make(map[plan.BufID]int, len(b.p.Slabs))
 	var out []fetch
 	for i, v := range visits {
 		for _, s := range b.p.Units[v.unit].Slabs {
+			if b.p.Slabs[s].Resident {
+				continue
+			}
 			slot := b.weight[s]
 			if held, ok := holds[slot]; !ok || held != s {
 				out = append(out, fetch{s, v.unit, free[slot]})
@@ -170,8 +170,8 @@ func (b *builder) bindGrads(t *plan.Task, u, m, k int) {
 		}
 		t.Bind.DIn = append(t.Bind.DIn, d)
 	}
-	first := m == 0 || b.stream && k == 0
 	for _, s := range unit.Slabs {
+		first := m == 0 || k == 0 && !b.p.Slabs[s].Resident
 		g, add := b.grad[s], !first || b.contributors[s][0] != u
 		t.Bind.Grads = append(t.Bind.Grads, g)
 		t.Bind.Add = append(t.Bind.Add, add)

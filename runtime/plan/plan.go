@@ -148,12 +148,18 @@ type Slab struct {
 	Elems  int64
 	Decay  int64 // the first Decay elements have weight decay
 	Params []Param
-	// Home of the state: on the host when streaming, on the device when resident. In f32 Weight
+	// Resident says that the slab lives on the device: weights, gradient and state are there,
+	// and the compute lane updates it. Else they are on the host, and it streams.
+	Resident bool
+	// Home of the state: on the device when resident, else on the host. In f32 Weight
 	// is the master, f32. In bf16 the master is split: Weight holds hi, what the device
 	// computes with, and Lo the other 16 bits (split.go); M and V are f32.
 	Weight, Lo, M, V BufID
 	// Grad is where the whole step's gradient is when it is complete (host or device).
 	Grad BufID
+	// Scalars is the host copy of the step's scalars, as the slab's norm left them, that an
+	// update reads which runs before they are complete: of a slab that streams without clipping.
+	Scalars BufID
 }
 
 // Param is one parameter tensor.
