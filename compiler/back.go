@@ -4,11 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/compiler/passes/front"
 	"github.com/megatrain/mtc/compiler/passes/lower"
 	"github.com/megatrain/mtc/compiler/schedule"
@@ -104,6 +102,7 @@ func buildPlan(s *state) {
 		s.diags.Errorf("MT0405", at, "%s", err)
 		return
 	}
+	p.Values = values(m)
 	s.res.Plan = p
 }
 
@@ -115,39 +114,25 @@ func verifyPlan(s *state) {
 	}
 }
 
-// hash identifies what shapes the schedule: the texts, the model's values, the sizes of a
-// step, and the options, defaults filled in. Values that a run may change (lr, steps, paths)
-// are left out where the text does not hold them.
+// hash identifies a build: the texts, the model's values, the sizes of a step, and the options,
+// defaults filled in.
 func hash(s *state) string {
 	h := sha256.New()
-	writeModel(h, s.res.Model)
-	t := s.res.Model.Train
-	fmt.Fprintf(h, "%s %t %t\n", t.Precision, t.Run.Clip > 0, t.Run.EvalEvery > 0)
+	m := s.res.Model
+	for _, f := range m.Files {
+		fmt.Fprintf(h, "%d\n%s", len(f.Text), f.Text)
+	}
+	fmt.Fprintf(h, "model %s\n", m.Name)
+	for _, c := range m.Consts {
+		fmt.Fprintf(h, "%s = %s\n", c.Name, c.Value)
+	}
+	t := m.Train
+	fmt.Fprintf(h, "%d %d %s %t %t\n", m.Batch, m.Seq, t.Precision, t.Run.Clip > 0, t.Run.EvalEvery > 0)
 	o := s.opts
 	fmt.Fprintf(h, "%s %s %d %d %d %s\n", or(o.Target, "cpu"), or(o.Placement, schedule.Resident),
 		or(o.Slots, 2), or(o.GradSlots, 2), or(o.Groups, 1), or(o.Recompute, "none"))
 	fmt.Fprintf(h, "%d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.Version)
 	return hex.EncodeToString(h.Sum(nil))[:16]
-}
-
-// modelHash identifies what shapes the state that a checkpoint holds, which other targets and
-// placements share.
-func modelHash(s *state) string {
-	h := sha256.New()
-	writeModel(h, s.res.Model)
-	return hex.EncodeToString(h.Sum(nil))[:16]
-}
-
-// writeModel writes the texts, the model's values and the sizes of a step.
-func writeModel(w io.Writer, m *ir.Model) {
-	for _, f := range m.Files {
-		fmt.Fprintf(w, "%d\n%s", len(f.Text), f.Text)
-	}
-	fmt.Fprintf(w, "model %s\n", m.Name)
-	for _, c := range m.Consts {
-		fmt.Fprintf(w, "%s = %s\n", c.Name, c.Value)
-	}
-	fmt.Fprintf(w, "%d %d\n", m.Batch, m.Seq)
 }
 
 // or is the first value that is not zero: an option or its default.

@@ -21,6 +21,7 @@ type state struct {
 	res   *Result
 	front *front.State
 
+	identity string // what a checkpoint depends on
 	lowering *lower.Lowering
 }
 
@@ -55,6 +56,7 @@ var pipeline = []pass{
 	frontPass("weights", "prove the weights maps total and free of overlap", front.Weights, front.DumpMaps),
 	pass{Name: "ready", Doc: "check that a train block gives the sizes of a step", Run: ready}.back(),
 	modelPass("prune", "drop what no output needs", func(s *state) { lower.Prune(s.res.Model, s.diags) }),
+	pass{Name: "identity", Doc: "note what a checkpoint depends on", Run: identify, Dump: func(s *state) string { return s.identity }}.back(),
 	modelPass("fuse", "rewrite patterns of ops to fused ones", func(s *state) { lower.Fuse(s.res.Model) }),
 	modelPass("recompute", "note which units make again in backward what it reads", func(s *state) { lower.Recompute(s.res.Model, lowerOptions(s), s.diags) }),
 	modelPass("microbatch", "give B and T the sizes of one micro-batch", func(s *state) { lower.Microbatch(s.res.Model, lowerOptions(s), s.diags) }),

@@ -32,6 +32,7 @@ import (
 
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // Names of the files of a checkpoint.
@@ -57,6 +58,8 @@ type State struct {
 	Model    string `json:"model"`
 	Hash     string `json:"hash"`     // plan.Plan.ModelHash
 	Compiler string `json:"compiler"` // version of mtc
+
+	Values []plan.Value `json:"values,omitempty"` // plan.Plan.Values
 }
 
 // manifest lists the files; a folder without one is not a checkpoint.
@@ -132,19 +135,6 @@ func open(path string) (*Checkpoint, error) {
 		return nil, c.damaged(stateFile, "is not what was written").Wrap(err)
 	}
 	return c, nil
-}
-
-// Match refuses a checkpoint of another model, with both names.
-func (c *Checkpoint) Match(model, hash string) error {
-	if c.State.Hash == hash {
-		return nil
-	}
-	if c.State.Model == model {
-		return fault.New("MT0622", c.Path, "the checkpoint is of another version of model %s (%s), this program is of %s", model, c.State.Hash, hash).
-			Help("compile the .mt it was trained from, or train in another --out folder")
-	}
-	return fault.New("MT0622", c.Path, "the checkpoint is of model %s (%s), this program trains model %s (%s)", c.State.Model, c.State.Hash, model, hash).
-		Help("give the folder of a run of %s, or train in another --out folder", model)
 }
 
 // Tensors returns the header of one of the safetensors files.

@@ -272,7 +272,7 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			same := c.State == state(1)
+			same := cmp.Equal(c.State, state(1))
 			for b := range want.bufs {
 				same = same && bytes.Equal(want.bufs[b], got.bufs[b])
 			}
@@ -291,16 +291,53 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 
 func TestAnotherModelIsRefusedWithBothNames(t *testing.T) {
 	dir := t.TempDir()
-	mustSave(t, dir, 1, 0)
+	st := state(1)
+	st.Values = []plan.Value{{Name: "D", Text: "16"}, {Name: "eps", Text: "1e-05"}}
+	m := newMemory(1)
+	if _, err := Save(dir, st, FromSlabs(m.plan, m.view), 0); err != nil {
+		t.Fatal(err)
+	}
 	c, err := Latest(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Match("tiny", "h1"); err != nil {
-		t.Error(err)
+	for _, x := range []struct {
+		name   string
+		change func(p *plan.Plan)
+		parts  []string
+	}{
+		{"another model", func(p *plan.Plan) { p.Model, p.Values = "gpt2", []plan.Value{{Name: "D", Text: "32"}} },
+			[]string{"model tiny", "gpt2", "D is 16 there and 32 here"}},
+		{"seq and a constant", func(p *plan.Plan) { p.Seq, p.Values = 9, []plan.Value{{Name: "eps", Text: "1e-06"}} },
+			[]string{"another tiny", fmt.Sprintf("seq is %d there and 9 here", st.Seq), "eps is 1e-05 there and 1e-06 here"}},
+		{"a name", func(p *plan.Plan) { p.Slabs[0].Params[0].Name = "emb.weight" },
+			[]string{"emb.weight is only here", "wte.weight is only there"}},
+		{"a shape", func(p *plan.Plan) { p.Slabs[0].Params[0].Shape = []int64{3, 5} },
+			[]string{"wte.weight is [5 3] there and [3 5] here"}},
+		{"much", func(p *plan.Plan) {
+			p.Values = []plan.Value{{Name: "D", Text: "1"}, {Name: "eps", Text: "1"}}
+			p.Seq = 9
+			p.Slabs = nil
+		}, []string{"seq is", "D is", "eps is"}},
+		{"more than fits a line", func(p *plan.Plan) {
+			p.Slabs = nil
+			p.Slabs = append(p.Slabs, plan.Slab{Params: []plan.Param{{Name: "x"}, {Name: "y"}}})
+		},
+			[]string{"x is only here", "y is only here", "and 2 more"}},
+		{"nothing to name", func(p *plan.Plan) {}, []string{"the ops between its parameters differ"}},
+	} {
+		p := newMemory(1).plan
+		p.Seq, p.ModelHash = st.Seq, st.Hash
+		if err := c.Match(p); err != nil {
+			t.Fatal(err)
+		}
+		p.ModelHash = "another"
+		x.change(p)
+		err := c.Match(p)
+		for _, part := range x.parts {
+			wantFault(t, x.name, err, "MT0622", part)
+		}
 	}
-	wantFault(t, "model", c.Match("gpt2", "h9"), "MT0622", "tiny (h1)", "gpt2 (h9)")
-	wantFault(t, "version", c.Match("tiny", "h9"), "MT0622", "another version of model tiny")
 }
 
 func TestTensorsMustBeTheModels(t *testing.T) {

@@ -40,11 +40,13 @@ type Plan struct {
 	Model  string
 	Source string // name of the .mt file
 	Hash   string // of the model text and the values that change the schedule
-	// ModelHash is of what a checkpoint depends on: the text, the model's values, the sizes of
-	// a step. It is the same for every target and placement.
+	// ModelHash is of what a checkpoint depends on: names and shapes of the parameters, the
+	// mathematics of the graph, Seq. It is the same for every target, placement, batch and way
+	// of training.
 	ModelHash string
-	Compiler  string // version of mtc
-	Target    string // "cpu" or "cuda"
+	Values    []Value // parameters of the model, for telling two apart
+	Compiler  string  // version of mtc
+	Target    string  // "cpu" or "cuda"
 	// Precision is what the device computes in, "f32" or "bf16": activations and its copy of
 	// the weights. Everything else is f32 in both.
 	Precision string
@@ -91,6 +93,12 @@ type Plan struct {
 
 	// ResultsEvent is recorded in first, steady and eval when Results is complete.
 	ResultsEvent int
+}
+
+// Value is a parameter of the model's text, as text: D is "768".
+type Value struct {
+	Name string `json:"name"`
+	Text string `json:"value"`
 }
 
 // List numbers the task lists.

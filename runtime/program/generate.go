@@ -79,7 +79,7 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Match(p.Plan.Model, p.Plan.ModelHash); err != nil {
+	if err := c.Match(p.Plan); err != nil {
 		return err
 	}
 	if err := preflight(p.Plan, true); err != nil {

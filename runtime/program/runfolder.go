@@ -36,10 +36,11 @@ func FileName() string {
 
 // runRecord is run.json.
 type runRecord struct {
-	Model    string     `json:"model"`
-	Hash     string     `json:"hash"`
-	Compiler string     `json:"compiler"`
-	Train    plan.Train `json:"train"` // settings in force; data paths are absolute
+	Model    string      `json:"model"`
+	Hash     string      `json:"hash"`
+	Compiler string      `json:"compiler"`
+	Train    plan.Train  `json:"train"`              // settings in force; data paths are absolute
+	Compiled *plan.Train `json:"compiled,omitempty"` // settings of the program, as the .mt has them
 }
 
 // readRun reads run.json; nil when there is none.
@@ -59,9 +60,10 @@ func readRun(dir string) (*runRecord, error) {
 	return &r, nil
 }
 
-// writeRunFolder puts program, source and record into the folder.
+// writeRunFolder puts program, source and record into the folder; t are the settings in force.
 func (p *Program) writeRunFolder(dir string, t plan.Train) error {
-	text, err := json.MarshalIndent(runRecord{p.Plan.Model, p.Plan.Hash, p.Plan.Compiler, t}, "", "  ")
+	t.Data, t.EvalData = absolute(t.Data), absolute(t.EvalData)
+	text, err := json.MarshalIndent(runRecord{p.Plan.Model, p.Plan.Hash, p.Plan.Compiler, t, &p.Plan.Train}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,7 @@ type settings struct {
 	maxSkipped int64
 	resume     bool
 	from       *checkpoint.Checkpoint // to resume from
-	seedGiven  bool
-	dataGiven  bool
+	before     *plan.Train            // what was in force when that was written, nil when unknown
 }
 
 // settings parses the command line of training.
@@ -59,7 +58,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	s.train = p.Plan.Train
 	s.train.Data, s.train.EvalData = under(root, s.train.Data), under(root, s.train.EvalData)
 	if s.resume {
-		if err := s.recall(which); err != nil {
+		if err := s.recall(which, &p.Plan.Train); err != nil {
 			return nil, err
 		}
 	}
@@ -73,21 +72,6 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		s.metrics = filepath.Join(s.out, metricsFile)
 	}
 	return s, p.check(s)
-}
-
-// recall finds the checkpoint to resume and the settings that its run had.
-func (s *settings) recall(which string) (err error) {
-	if s.from, err = checkpoint.Resolve(s.out, which); err != nil {
-		return err
-	}
-	r, err := readRun(filepath.Dir(s.from.Path))
-	if err != nil {
-		return err
-	}
-	if r != nil {
-		s.train = r.Train
-	}
-	return nil
 }
 
 // override lays the flags that were given over the settings.
@@ -114,7 +98,6 @@ func (s *settings) override(fs *flagSet, t *plan.Train) {
 	if fs.given("seed") {
 		to.Seed = t.Seed
 	}
-	s.seedGiven, s.dataGiven = fs.given("seed"), fs.given("data")
 }
 
 // check refuses settings that cannot be.

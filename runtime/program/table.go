@@ -36,8 +36,7 @@ func (s *session) table() []telemetry.Setting {
 	}
 	add("steps", "%d, from %d (%.2f epochs)", t.Steps, s.engine.State().Step, s.loader.Epoch(t.Steps))
 	add("learning rate", "%s", scheduleText(t.LR))
-	o := t.Optimizer
-	add("optimizer", "adamw(beta1 = %g, beta2 = %g, eps = %g, decay = %g)", o.Beta1, o.Beta2, o.Eps, o.Decay)
+	add("optimizer", "%s", optimizerText(t.Optimizer))
 	if t.Clip > 0 {
 		add("clip", "global norm %g", t.Clip)
 	} else {

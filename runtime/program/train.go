@@ -59,6 +59,9 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer unlock()
+	if s.from != nil {
+		fmt.Fprint(errw, noteOf(s.changes()))
+	}
 	if s.engine, err = p.open(s.threads, false); err != nil {
 		return err
 	}
@@ -127,7 +130,7 @@ func (s *session) sources() (train, eval *data.Corpus, err error) {
 // openFolder takes the run folder: an empty one, or that of the run to resume.
 func (s *session) openFolder() (unlock func(), err error) {
 	if s.resume {
-		err = s.matches()
+		err = s.mayResume()
 	} else {
 		err = checkpoint.Fresh(s.out)
 	}
@@ -141,39 +144,11 @@ func (s *session) openFolder() (unlock func(), err error) {
 	if unlock, err = checkpoint.Lock(s.out); err != nil {
 		return nil, err
 	}
-	t := s.train
-	t.Data, t.EvalData = absolute(t.Data), absolute(t.EvalData)
-	if err := s.prog.writeRunFolder(s.out, t); err != nil {
+	if err := s.prog.writeRunFolder(s.out, s.train); err != nil {
 		unlock()
 		return nil, err
 	}
 	return unlock, nil
-}
-
-// matches refuses to resume what would not be the same run.
-func (s *session) matches() error {
-	c := s.from
-	if err := c.Match(s.plan.Model, s.plan.ModelHash); err != nil {
-		return err
-	}
-	if err := checkpoint.Newest(s.out, c.State.Step); err != nil {
-		return err
-	}
-	if c.State.Seed != s.train.Seed {
-		if s.seedGiven {
-			return fault.New("MT0622", c.Path, "the run has seed %d, not %d", c.State.Seed, s.train.Seed).Help("leave out --seed")
-		}
-		return fault.New("MT0622", c.Path, "the run has seed %d, the program %d", c.State.Seed, s.train.Seed).Help("add `--seed %d`", c.State.Seed)
-	}
-	if c.State.Data != s.corpus.ID() && !s.dataGiven {
-		return fault.New("MT0622", c.Path, "the training data is not what the run was trained on: files were added, removed or changed").
-			Help("restore it, or say with --data that other data is meant")
-	}
-	if c.State.Step >= s.train.Steps {
-		return fault.New("MT0620", c.Path, "the run has done %d steps of %d", c.State.Step, s.train.Steps).
-			Help("give more with `--steps N`")
-	}
-	return nil
 }
 
 // start gives the weights their first values, or those of the checkpoint.
@@ -254,7 +229,7 @@ func (s *session) save(st engine.State) error {
 	path, err := checkpoint.Save(s.out, checkpoint.State{
 		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
 		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.corpus.ID(),
-		Model: s.plan.Model, Hash: s.plan.ModelHash, Compiler: s.plan.Compiler,
+		Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Compiler: s.plan.Compiler,
 	}, files, keep)
 	if err != nil {
 		return err

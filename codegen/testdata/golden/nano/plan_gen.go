@@ -180,6 +180,7 @@ var thePlan = plan.Plan{
 	Source:           "nano.mt",
 	Hash:             "0123456789abcdef",
 	ModelHash:        "fedcba9876543210",
+	Values:           theValues,
 	Compiler:         "v0.0.0",
 	Target:           "cpu",
 	Precision:        "f32",
@@ -223,6 +224,16 @@ var thePlan = plan.Plan{
 	HostGenPositions: 63,
 	HostGenLogits:    64,
 	ResultsEvent:     4,
+}
+
+var theValues = []plan.Value{
+	{Name: "D", Text: "128"},
+	{Name: "L", Text: "4"},
+	{Name: "H", Text: "4"},
+	{Name: "KV", Text: "2"},
+	{Name: "F", Text: "512"},
+	{Name: "V", Text: "256"},
+	{Name: "hd", Text: "32"},
 }
 
 var theArenas = []plan.Arena{
@@ -305,7 +316,7 @@ var theBuffers = []plan.Buffer{
 var theSlabs = []plan.Slab{
 	{Name: "embed", Elems: 32768, Decay: 32768, Params: []plan.Param{
 		{Name: "wte.weight", Shape: []int64{256, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
-	}, Weight: 1, M: 2, V: 3, Grad: 19},
+	}, Resident: true, Weight: 1, M: 2, V: 3, Grad: 19},
 	{Name: "layer[0]", Elems: 246016, Decay: 245760, Params: []plan.Param{
 		{Name: "layer[0].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
 		{Name: "layer[0].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
@@ -316,7 +327,7 @@ var theSlabs = []plan.Slab{
 		{Name: "layer[0].down.weight", Off: 180224, Shape: []int64{128, 512}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
 		{Name: "layer[0].attn_norm.weight", Off: 245760, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
 		{Name: "layer[0].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 4, M: 5, V: 6, Grad: 20},
+	}, Resident: true, Weight: 4, M: 5, V: 6, Grad: 20},
 	{Name: "layer[1]", Elems: 246016, Decay: 245760, Params: []plan.Param{
 		{Name: "layer[1].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
 		{Name: "layer[1].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
@@ -327,7 +338,7 @@ var theSlabs = []plan.Slab{
 		{Name: "layer[1].down.weight", Off: 180224, Shape: []int64{128, 512}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
 		{Name: "layer[1].attn_norm.weight", Off: 245760, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
 		{Name: "layer[1].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 7, M: 8, V: 9, Grad: 21},
+	}, Resident: true, Weight: 7, M: 8, V: 9, Grad: 21},
 	{Name: "layer[2]", Elems: 246016, Decay: 245760, Params: []plan.Param{
 		{Name: "layer[2].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
 		{Name: "layer[2].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
@@ -338,7 +349,7 @@ var theSlabs = []plan.Slab{
 		{Name: "layer[2].down.weight", Off: 180224, Shape: []int64{128, 512}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
 		{Name: "layer[2].attn_norm.weight", Off: 245760, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
 		{Name: "layer[2].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 10, M: 11, V: 12, Grad: 22},
+	}, Resident: true, Weight: 10, M: 11, V: 12, Grad: 22},
 	{Name: "layer[3]", Elems: 246016, Decay: 245760, Params: []plan.Param{
 		{Name: "layer[3].q.weight", Shape: []int64{128, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
 		{Name: "layer[3].k.weight", Off: 16384, Shape: []int64{64, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
@@ -349,11 +360,11 @@ var theSlabs = []plan.Slab{
 		{Name: "layer[3].down.weight", Off: 180224, Shape: []int64{128, 512}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.0070710678118654745}},
 		{Name: "layer[3].attn_norm.weight", Off: 245760, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
 		{Name: "layer[3].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 13, M: 14, V: 15, Grad: 23},
+	}, Resident: true, Weight: 13, M: 14, V: 15, Grad: 23},
 	{Name: "head", Elems: 32896, Decay: 32768, Params: []plan.Param{
 		{Name: "head.weight", Shape: []int64{256, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
 		{Name: "norm.weight", Off: 32768, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
-	}, Weight: 16, M: 17, V: 18, Grad: 24},
+	}, Resident: true, Weight: 16, M: 17, V: 18, Grad: 24},
 }
 
 var theTemplates = []string{

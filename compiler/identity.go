@@ -1,0 +1,120 @@
+package compiler
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// identity writes down what a checkpoint depends on: the parameters with their shapes, the
+// sequence length, and the mathematics of the graph. What only says how a model is trained or
+// where it runs is left out, and so is how its text is written: train block, inits, batch,
+// element types, placement, names of variables, blocks and the model.
+func identity(m *ir.Model) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seq %d\n", m.Seq)
+	for _, p := range m.Params {
+		fmt.Fprintf(&b, "param %s", p.Path)
+		for _, d := range p.Shape {
+			fmt.Fprintf(&b, " %d", d.N)
+		}
+		b.WriteByte('\n')
+	}
+	w := graphWriter{out: &b, names: map[*ir.Value]string{}}
+	for _, u := range m.Units {
+		w.unit(u)
+	}
+	return b.String()
+}
+
+// graphWriter numbers values in the order of their making.
+type graphWriter struct {
+	out   *strings.Builder
+	names map[*ir.Value]string
+	count int
+}
+
+func (w *graphWriter) name(v *ir.Value) string {
+	if n, ok := w.names[v]; ok {
+		return n
+	}
+	if v.Node == nil && (v.Name == "tokens" || v.Name == "position") {
+		return v.Name // words that no variable can have
+	}
+	n := fmt.Sprintf("%%%d", w.count)
+	w.count++
+	w.names[v] = n
+	return n
+}
+
+// unit writes one op a line: its inputs, constants and weights.
+func (w *graphWriter) unit(u *ir.Unit) {
+	for i, v := range u.Graph.Inputs {
+		w.names[v] = w.name(u.Inputs[i])
+	}
+	params := map[*ir.Weight]string{}
+	for i, x := range u.Graph.Weights {
+		params[x] = u.Params[i].Path
+	}
+	for _, n := range u.Graph.Nodes {
+		fmt.Fprintf(w.out, "%s = %s", w.name(n.Out), n.Call.Def.Name)
+		for i, v := range n.Inputs {
+			fmt.Fprintf(w.out, " %s=%s", n.Call.Inputs[i], w.name(v))
+		}
+		for i := range n.Call.Def.Params {
+			p := &n.Call.Def.Params[i]
+			v, ok := n.Call.Attr[p.Name]
+			if ok && p.Kind != op.InitKind && p.Kind != op.TieKind { // a tie shows in the weight's path
+				fmt.Fprintf(w.out, " %s=%s", p.Name, constantText(v))
+			}
+		}
+		for _, x := range n.Weights {
+			fmt.Fprintf(w.out, " %s", params[x])
+		}
+		w.out.WriteByte('\n')
+	}
+	for i, v := range u.Graph.Outputs {
+		w.names[u.Outputs[i]] = w.name(v)
+	}
+	if u.Kind == ir.HeadUnit {
+		fmt.Fprintf(w.out, "logits %s\n", w.name(u.Graph.Outputs[0]))
+	}
+}
+
+// constantText writes equal numbers alike: 1e4, 10000 and 10000.0 are one theta.
+func constantText(v op.Value) string {
+	switch v.Kind {
+	case op.VInt, op.VFloat:
+		return fmt.Sprint(v.Num())
+	case op.VCall, op.VBlock:
+		args := make([]string, len(v.Args))
+		for i, a := range v.Args {
+			args[i] = constantText(a)
+		}
+		return v.Str + "(" + strings.Join(args, ", ") + ")"
+	}
+	return v.String()
+}
+
+// identify keeps the identity for the plan. Later passes rewrite the graph for the target.
+func identify(s *state) { s.identity = identity(s.res.Model) }
+
+// values are the model's parameters, which tell a person what the hash of an identity cannot.
+func values(m *ir.Model) []plan.Value {
+	out := make([]plan.Value, len(m.Consts))
+	for i, c := range m.Consts {
+		out[i] = plan.Value{Name: c.Name, Text: constantText(c.Value)}
+	}
+	return out
+}
+
+// modelHash is the identity in brief.
+func modelHash(s *state) string {
+	sum := sha256.Sum256([]byte(s.identity))
+	return hex.EncodeToString(sum[:])[:16]
+}

@@ -1,0 +1,134 @@
+package program
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// recall finds the checkpoint to resume and the settings that its run had, and merges them with
+// those of this program, whose compiled settings are given.
+func (s *settings) recall(which string, compiled *plan.Train) (err error) {
+	if s.from, err = checkpoint.Resolve(s.out, which); err != nil {
+		return err
+	}
+	r, err := readRun(filepath.Dir(s.from.Path))
+	if err != nil || r == nil {
+		return err
+	}
+	s.before = &r.Train
+	if r.Compiled == nil {
+		s.train = r.Train
+	} else {
+		s.train = merge(r.Train, *r.Compiled, *compiled, s.train)
+	}
+	return nil
+}
+
+// merge gives a resumed run its settings: those that the run had, but where the .mt has been
+// edited since (or the program is another) those of the .mt. had are the run's settings, then
+// and now those that were compiled into its program and into this one, and fresh those of now
+// with its paths in place.
+func merge(had, then, now, fresh plan.Train) plan.Train {
+	out := had
+	o, f := reflect.ValueOf(&out).Elem(), reflect.ValueOf(&fresh).Elem()
+	a, b := reflect.ValueOf(&then).Elem(), reflect.ValueOf(&now).Elem()
+	for i := range o.NumField() {
+		if !equal(a.Field(i), b.Field(i)) {
+			o.Field(i).Set(f.Field(i))
+		}
+	}
+	if !slices.Equal(then.EvalData, now.EvalData) {
+		out.Holdout = fresh.Holdout // the two exclude each other
+	}
+	return out
+}
+
+// equal compares two fields; an empty list is no list.
+func equal(a, b reflect.Value) bool {
+	if a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 {
+		return true
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// mayResume refuses to go on from a checkpoint of another model, in a folder with later
+// checkpoints, or with nothing left to do.
+func (s *session) mayResume() error {
+	c := s.from
+	if err := c.Match(s.plan); err != nil {
+		return err
+	}
+	if err := checkpoint.Newest(s.out, c.State.Step); err != nil {
+		return err
+	}
+	if c.State.Step >= s.train.Steps {
+		return fault.New("MT0620", c.Path, "the run has done %d steps of %d", c.State.Step, s.train.Steps).
+			Help("give more with `--steps N`")
+	}
+	return nil
+}
+
+// changes says what makes a resumed run another one than the run it goes on with: the same
+// steps would not have given the same weights.
+func (s *session) changes() []string {
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	st, t := &s.from.State, &s.train
+	if st.Seed != t.Seed {
+		add("seed %d instead of %d", t.Seed, st.Seed)
+	}
+	if st.Batch != s.plan.Batch {
+		add("batch of %d rows instead of %d", s.plan.Batch, st.Batch)
+	}
+	if st.Data != s.corpus.ID() {
+		what := "files were added, removed or changed"
+		if s.before != nil && !slices.Equal(absolute(t.Data), s.before.Data) {
+			what = fmt.Sprintf("%s instead of %s", strings.Join(t.Data, ", "), strings.Join(s.before.Data, ", "))
+		} else if s.before != nil && t.Holdout != s.before.Holdout {
+			what = fmt.Sprintf("a share of %g is held out instead of %g", t.Holdout, s.before.Holdout)
+		}
+		add("data: %s", what)
+	}
+	b := s.before
+	if b == nil {
+		return out
+	}
+	if t.Optimizer != b.Optimizer {
+		add("optimizer %s instead of %s", optimizerText(t.Optimizer), optimizerText(b.Optimizer))
+	}
+	if t.LR != b.LR {
+		add("lr %s instead of %s", scheduleText(t.LR), scheduleText(b.LR))
+	} else if t.Steps != b.Steps && t.LR.Kind != "constant" {
+		add("steps %d instead of %d, on which lr depends", t.Steps, b.Steps)
+	}
+	if t.Clip != b.Clip {
+		add("clip %s instead of %s", clipText(t.Clip), clipText(b.Clip))
+	}
+	return out
+}
+
+// noteOf is a note about changes, "" without any.
+func noteOf(changes []string) string {
+	if len(changes) == 0 {
+		return ""
+	}
+	return "note: the run goes on with other settings than it had:\n  " + strings.Join(changes, "\n  ") + "\n"
+}
+
+func optimizerText(o plan.AdamW) string {
+	return fmt.Sprintf("adamw(beta1 = %g, beta2 = %g, eps = %g, decay = %g)", o.Beta1, o.Beta2, o.Eps, o.Decay)
+}
+
+func clipText(clip float64) string {
+	if clip == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%g", clip)
+}
