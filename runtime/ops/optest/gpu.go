@@ -18,8 +18,8 @@ type gpu struct {
 	arena device.Ptr
 	bytes int64
 	f32   bool
-	// again is called before a launch is repeated: it may change what results must not depend on.
-	again func()
+	// other is called before each machine: it may change what results must not depend on.
+	other func()
 }
 
 // Widths are calls of an elementwise op of n inputs for Case.Wide: several blocks of whole
@@ -68,6 +68,9 @@ func OnGPU(t *testing.T, run func(t *testing.T, f32 bool)) {
 }
 
 func (g *gpu) machine(t testing.TB) *Machine {
+	if g.other != nil {
+		g.other()
+	}
 	return &Machine{t: t, dev: g.dev, Queue: g.dev.Queue(device.Compute), base: g.arena, size: g.bytes, gpu: g}
 }
 
@@ -180,10 +183,6 @@ type crossing struct {
 func (x *crossing) run(t *testing.T) {
 	plain := x.gpu(t, nil)
 	x.compare(t, plain, x.cpu(t, nil))
-	if x.g.again != nil {
-		x.g.again()
-		defer x.g.again()
-	}
 	x.same(t, "once more", x.gpu(t, nil), plain)
 	for _, g := range x.l.Adds {
 		n := x.elems(g)

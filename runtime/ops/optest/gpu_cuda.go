@@ -38,7 +38,7 @@ func open(f32 bool) (*gpu, error) {
 			return nil, err
 		}
 		g.dev = e
-		g.again = func() { e.Reverse = !e.Reverse }
+		g.other = func() { e.Reverse = !e.Reverse }
 	} else {
 		d, err := cuda.New(cuda.Options{F32: f32})
 		if err != nil {
