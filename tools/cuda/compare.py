@@ -1,0 +1,77 @@
+"""Compares what a program computed with what is right.
+
+  compare.py DUMP FIXTURE TOLERANCE   a debug-step dump against a fixture, by kind of tensor
+  compare.py --curve RUN REFERENCE    the losses of two runs' metrics, step by step
+
+Prints one line; the exit status is 1 when a difference is larger than allowed. The rules are
+those of e2e: a tensor's scale is its largest value, but at least a hundredth of its kind's.
+"""
+import json
+import sys
+
+import numpy as np
+
+
+def read(path):
+    """Tensors of a safetensors file, as float64."""
+    raw = open(path, "rb").read()
+    n = int.from_bytes(raw[:8], "little")
+    types = {"F32": np.float32, "F64": np.float64, "I32": np.int32}
+    out = {}
+    for name, t in json.loads(raw[8 : 8 + n]).items():
+        if name == "__metadata__":
+            continue
+        a, b = t["data_offsets"]
+        out[name] = np.frombuffer(raw[8 + n + a : 8 + n + b], types[t["dtype"]]).astype(np.float64)
+    return out
+
+
+def tensors(dump, fixture, tolerance):
+    got, want = read(dump), read(fixture)
+    parts, bad = [], []
+    for kind in ("loss", "norm", "logits", "grad", "final"):
+        names = [n for n in want if n == kind or n.startswith(kind + ".")]
+        if not names:
+            continue
+        top = max(np.abs(want[n]).max() for n in names)
+        worst, where = -1.0, ""
+        for n in names:
+            if n not in got or got[n].size != want[n].size:
+                bad.append(n + " is missing or has another size")
+                continue
+            diff = np.abs(got[n] - want[n]).max() if want[n].size else 0.0
+            share = diff / max(np.abs(want[n]).max(), top / 100)
+            if not np.isfinite(share):
+                share = np.inf
+            if share > worst:
+                worst, where = share, n
+            if not share <= tolerance:
+                bad.append(f"{n}: {share:.3g}")
+        parts.append(f"{kind} {worst:.1e}")
+        print(f"{kind}: the largest difference is {worst:.3g} of {where}", file=sys.stderr)
+    for b in bad[:20]:
+        print("  over:", b, file=sys.stderr)
+    print(", ".join(parts) + (f"; {len(bad)} over {tolerance}, first {bad[0]}" if bad else ""))
+    return 1 if bad else 0
+
+
+def curve(run, reference):
+    def losses(path):
+        rows = (json.loads(line) for line in open(path))
+        return {r["step"]: r["loss"] for r in rows if r.get("loss") is not None}
+
+    a, b = losses(run), losses(reference)
+    steps = sorted(set(a) & set(b))
+    if not steps:
+        print("no step in common")
+        return 1
+    worst = max(steps, key=lambda s: abs(a[s] - b[s]))
+    last = steps[-1]
+    print(f"loss {a[steps[0]]:.4f} to {a[last]:.4f} (reference {b[last]:.4f}); largest difference {abs(a[worst] - b[worst]):.1e} at step {worst}")
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--curve":
+        sys.exit(curve(sys.argv[2], sys.argv[3]))
+    sys.exit(tensors(sys.argv[1], sys.argv[2], float(sys.argv[3])))
