@@ -72,7 +72,7 @@ func verdict(all []finding) error {
 
 // examine looks at the machine.
 func examine() []finding {
-	all := []finding{goTool(), runtimeSource(), processors(), vectors(), memory(), folder()}
+	all := append([]finding{goTool(), runtimeSource(), processors(), vectors(), memory(), folder()}, graphics("/")...)
 	for i := range all {
 		if all[i].OK {
 			all[i].Missing = ""

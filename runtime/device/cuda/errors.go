@@ -37,7 +37,7 @@ func cannotUse(name string, err error) error {
 // missing names a library that is not there and the packages that bring it.
 func missing(l libs.Lib, err error) error {
 	return newFault(codeNoLibrary, "%s (%s) is not found", l.Name, l.Sonames[0]).Wrap(err).
-		Help("%s; `mtc doctor` lists where it was looked for", l.Missing())
+		Help("%s; `mtc doctor` looks for it too", l.Missing())
 }
 
 // failed keeps a stream's failure, the first one only. kernel is "" when no launch or copy of
