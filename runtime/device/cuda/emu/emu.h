@@ -40,6 +40,14 @@ static inline double __longlong_as_double(long long x) { return emu_cast<double>
 #define __expf expf  // libm has the name
 static inline float __fdividef(float x, float y) { return std::isinf(y) ? x * 0.0f : x / y; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline float __fmul_rn(float x, float y) { return x * y; }
+static inline float __fadd_rn(float x, float y) { return x + y; }
+static inline float __frcp_rn(float x) { return 1.0f / x; }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+#define __logf logf
+template <class T> static inline T min(T a, T b) { return b < a ? b : a; }
+template <class T> static inline T max(T a, T b) { return a < b ? b : a; }
 using std::isinf;
 using std::isnan;
 
