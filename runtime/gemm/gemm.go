@@ -94,12 +94,20 @@ func run(p Parallel, j *job) {
 	}
 }
 
+// shares is the number of pieces that keep all threads busy to the end. Cutting the rows of A
+// for it packs B once more for each cut.
+func shares(p Parallel) int {
+	if d, ok := p.(interface{ Threads() int }); ok {
+		return 4 * d.Threads()
+	}
+	return 32
+}
+
 // apart cuts C into row blocks and panels; each range packs the rows of A that it needs. It is
 // for small products, where a second round of threads would cost more than packing twice.
 func (j *job) apart(p Parallel) {
-	// Few columns: cut rows finely. Many: keep rows together.
 	panels := ceil(j.n, j.nr)
-	parts := min(ceil(j.m, 4*j.mr), max(1, ceil(32, panels)))
+	parts := min(ceil(j.m, 4*j.mr), ceil(shares(p), panels))
 	rows := ceil(ceil(j.m, parts), j.mr) * j.mr
 	parts = ceil(j.m, rows)
 	p.Parallel(int64(parts*panels), int64(ceil(grain, rows*j.nr*j.k)), func(lo, hi int64) {
@@ -131,7 +139,7 @@ func (j *job) together(p Parallel) {
 	for m0 := 0; m0 < j.m; m0 += group {
 		m1 := min(j.m, m0+group)
 		tiles := ceil(m1-m0, j.mr)
-		parts := min(tiles, max(1, ceil(32, panels)))
+		parts := min(tiles, ceil(shares(p), panels))
 		rows := ceil(tiles, parts) * j.mr
 		parts = ceil(m1-m0, rows)
 		for k0 := 0; k0 < j.k; k0 += terms {
