@@ -1,8 +1,11 @@
 #include "mtc.cuh"
 
-// S0 is the threads of a row's block.
-//mtc:spec 256
-//mtc:spec 1024
+// S0 is the threads of a row's block; S1 the KiB of dynamic shared memory in which crossentropy_loss
+// keeps a row, or its beginning, between its two passes. What does not fit is read again.
+//mtc:spec 256 0
+//mtc:spec 1024 0
+//mtc:spec 1024 96
+//mtc:spec 1024 224
 #define THREADS (S0 ? S0 : 1024)
 
 // A thread takes the same elements of a row wherever the row lies in memory, so a row's result
@@ -80,8 +83,18 @@ struct Sum {
     }
 };
 
-// row_sum is the maximum of a row and its sum of exponentials, the same in all threads.
-__device__ __forceinline__ Sum row_sum(const act_t* row, i64 v) {
+// kept is where a row is kept: the elements before `room`, whole units of all threads.
+extern __shared__ uint4 kept_words[];
+#define KEPT ((act_t*)kept_words)
+
+__device__ __forceinline__ i64 kept_room() {
+    constexpr i64 STEP = THREADS * E;
+    return S1 * 1024 / (i64)sizeof(act_t) / STEP * STEP;
+}
+
+// row_sum is the maximum of a row and its sum of exponentials, the same in all threads. It
+// keeps the elements before room.
+__device__ __forceinline__ Sum row_sum(const act_t* row, i64 v, i64 room) {
     Sum s = {LOWEST, 0.0f};
     constexpr i64 STEP = THREADS * E;
     i64 at = threadIdx.x * E;
@@ -89,12 +102,15 @@ __device__ __forceinline__ Sum row_sum(const act_t* row, i64 v) {
         float x[E], y[E];
         load_row(row + at, v - at, x);
         load_row(row + at + STEP, v - at - STEP, y);
+        if (at < room) store<E>(KEPT + at, x);
+        if (at + STEP < room) store<E>(KEPT + at + STEP, y);
         s.add(x);
         s.add(y);
     }
     if (at < v) {
         float x[E];
         load_row(row + at, v - at, x);
+        if (at < room) store<E>(KEPT + at, x);
         s.add(x);
     }
     const float top = block_max<THREADS>(s.top);
@@ -120,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_eval(Args a) 
         return;
     }
     const act_t* logits = (const act_t*)a.p[0] + row * v;
-    const Sum s = row_sum(logits, v);
+    const Sum s = row_sum(logits, v, 0);
     if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
 }
 
@@ -139,25 +155,36 @@ extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_loss(Args a) 
         if (threadIdx.x == 0) losses[row] = 0.0;
         return;
     }
-    const Sum s = row_sum(logits, v);
+    const i64 room = kept_room();
+    const Sum s = row_sum(logits, v, room);
     if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
     __syncthreads();  // the target's logit is read before its gradient takes the place
     const double inv_tokens = ((const double*)a.p[3])[2];
     const float inv = (float)inv_tokens, scale = (float)(inv_tokens / (double)s.sum);
+    auto read = [=](i64 at, float (&x)[E]) {
+        if (at < room) {
+            load<E>(KEPT + at, x);
+        } else {
+            load_row(logits + at, v - at, x);
+        }
+    };
+    auto write = [=](i64 at, float (&x)[E]) {
+#pragma unroll
+        for (int k = 0; k < E; k++) x[k] = exp_of(x[k] - s.top) * scale;
+        if ((u64)(target - at) < E) {
+#pragma unroll
+            for (int k = 0; k < E; k++)
+                if (at + k == target) x[k] -= inv;
+        }
+        store_row(d + at, v - at, x);
+    };
     for (i64 at = threadIdx.x * E; at < v; at += 2 * STEP) {
         float x[E], y[E];
         const bool two = at + STEP < v;
-        load_row(logits + at, v - at, x);
-        if (two) load_row(logits + at + STEP, v - at - STEP, y);
-#pragma unroll
-        for (int k = 0; k < E; k++) x[k] = exp_of(x[k] - s.top) * scale - (at + k == target ? inv : 0.0f);
-        store_row(d + at, v - at, x);
-        if (two) {
-#pragma unroll
-            for (int k = 0; k < E; k++)
-                y[k] = exp_of(y[k] - s.top) * scale - (at + STEP + k == target ? inv : 0.0f);
-            store_row(d + at + STEP, v - at - STEP, y);
-        }
+        read(at, x);
+        if (two) read(at + STEP, y);
+        write(at, x);
+        if (two) write(at + STEP, y);
     }
 }
 

@@ -117,8 +117,11 @@ func (d *Device) run(k *device.Kernel, a *device.Args) error {
 	if k.CUDA == nil {
 		return errors.New("no CUDA kernel")
 	}
-	// Kernels that need a GPU's own instructions are not picked: no capability, no shared memory.
-	first := k.CUDA.For(device.Target{F32: d.F32}, a)
+	// A kernel in PTX needs a GPU; what is picked without shared memory does not.
+	first := k.CUDA.For(device.Target{F32: d.F32, Shared: maxShared}, a)
+	if strings.Contains(first.Text, "asm") {
+		first = k.CUDA.For(device.Target{F32: d.F32}, a)
+	}
 	var room int64
 	for s := first; s != nil; s = s.Next {
 		if s.Work != nil {
@@ -153,7 +156,7 @@ func (d *Device) run(k *device.Kernel, a *device.Args) error {
 			return err
 		}
 		g := s.Grid(a)
-		if g.X < 1 || g.Y < 1 || g.Y > 65535 || g.Z < 1 || g.Z > 65535 || g.Threads > 1024 {
+		if g.Shared > maxShared || g.X < 1 || g.Y < 1 || g.Y > 65535 || g.Z < 1 || g.Z > 65535 || g.Threads > 1024 {
 			return fmt.Errorf("%s has the grid %+v, which no GPU takes", s.Func, g)
 		}
 		back := C.int(0)
@@ -178,6 +181,12 @@ func (d *Device) address(p device.Ptr) uintptr {
 	}
 	return uintptr(unsafe.Pointer(unsafe.SliceData(d.View(p, 1))))
 }
+
+// maxShared is the dynamic shared memory of a block, as Hopper has it; emu.h holds it.
+const maxShared = 227 << 10
+
+// sharedArray is dynamic shared memory of a kernel.
+var sharedArray = regexp.MustCompile(`extern __shared__ (?:__align__\(\d+\) )?(\w+) (\w+)\[\];`)
 
 // modules are the libraries by the hash of their text.
 var modules struct {
@@ -242,7 +251,8 @@ func (d *Device) text(kernels string, spec [4]int64) (string, error) {
 	b.WriteString(header)
 	b.WriteString(base)
 	b.WriteString("#line 1 \"kernels.cu\"\n")
-	b.WriteString(strings.ReplaceAll(kernels, `#include "mtc.cuh"`, ""))
+	kernels = strings.ReplaceAll(kernels, `#include "mtc.cuh"`, "")
+	b.WriteString(sharedArray.ReplaceAllString(kernels, "static $1* $2 = ($1*)emu_shared;"))
 	b.WriteString("\nstatic Args emu_a;\n")
 	for _, m := range entryPoint.FindAllStringSubmatch(kernels, -1) {
 		fmt.Fprintf(&b, `extern "C" const char* run_%[1]s(const Args* a, unsigned x, unsigned y, unsigned z, int threads, int back) {

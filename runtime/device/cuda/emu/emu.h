@@ -71,6 +71,7 @@ struct emu_fiber {
     void* sp;
     int state;
 };
+alignas(128) static char emu_shared[227 << 10];
 static emu_fiber emu_fibers[EMU_MAX];
 static int emu_count, emu_now;
 static void* emu_main_sp;
@@ -217,6 +218,7 @@ static const char* emu_launch(dim3 grid, int threads, bool back, void (*body)())
         const unsigned long long b = back ? blocks - 1 - k : k;
         blockIdx = {(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)};
         emu_count = threads;
+        memset(emu_shared, 0xff, sizeof emu_shared);
         for (int t = 0; t < threads; t++) {
             void** sp = (void**)(emu_stacks + (size_t)(t + 1) * EMU_STACK);
             *--sp = nullptr;            // where a return address of emu_entry would be, for alignment
