@@ -25,14 +25,14 @@ func ready(s *state) {
 				Hint("%s", front.DidYouMean(got, want))
 		}
 	}
-	word("placement", s.opts.Placement, schedule.Resident, schedule.Stream)
+	word("placement", s.opts.Placement, schedule.Resident, schedule.Stream, schedule.Auto)
 	word("target", s.opts.Target, "cpu", "cuda")
 	for _, o := range []struct {
 		flag string
 		n    int64
 	}{
 		{"slots", s.opts.Slots}, {"grad-slots", s.opts.GradSlots}, {"micro-batch", s.opts.MicroBatch},
-		{"groups", s.opts.Groups}, {"prefill", s.opts.Prefill},
+		{"groups", s.opts.Groups}, {"prefill", s.opts.Prefill}, {"device-memory", s.opts.DeviceMemory},
 	} {
 		if o.n < 0 {
 			s.diags.Errorf("MT0403", source.Span{}, "`--%s %d` is negative", o.flag, o.n)
@@ -82,7 +82,6 @@ const maxVisits = 400_000
 
 // buildPlan makes the schedule and its memory.
 func buildPlan(s *state) {
-	o := s.opts
 	m := s.res.Model
 	if micros, units := m.Batch/s.res.Program.Rows, int64(len(m.Units)); micros > maxVisits/units {
 		s.diags.Errorf("MT0405", m.Train.Span, "a step of %d micro-batches through %d units is too long a schedule", micros, units).
@@ -90,10 +89,11 @@ func buildPlan(s *state) {
 			Hint("take a larger micro-batch, `--micro-batch ROWS`, or a smaller batch, whose rows have more divisors")
 		return
 	}
-	p, err := schedule.Build(s.res.Program, schedule.Options{
-		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, Groups: o.Groups,
-		Target: o.Target, Compiler: o.Version, Hash: hash(s), ModelHash: modelHash(s),
-	})
+	p, err := schedule.Build(s.res.Program, planOptions(s))
+	if short, ok := asShort(err); ok {
+		tooLarge(s, short)
+		return
+	}
 	if err != nil {
 		at := m.Span
 		if t := m.Train; t != nil && t.Span.Valid() {
@@ -104,6 +104,16 @@ func buildPlan(s *state) {
 	}
 	p.Values = values(m)
 	s.res.Plan = p
+}
+
+// planOptions are the choices that shape the schedule.
+func planOptions(s *state) schedule.Options {
+	o := s.opts
+	return schedule.Options{
+		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, Groups: o.Groups,
+		DeviceMemory: o.DeviceMemory,
+		Target:       o.Target, Compiler: o.Version, Hash: hash(s), ModelHash: modelHash(s),
+	}
 }
 
 // verifyPlan runs the verifier on every compile. What it finds is a fault of the compiler.
@@ -131,7 +141,7 @@ func hash(s *state) string {
 	o := s.opts
 	fmt.Fprintf(h, "%s %s %d %d %d %s\n", or(o.Target, "cpu"), or(o.Placement, schedule.Resident),
 		or(o.Slots, 2), or(o.GradSlots, 2), or(o.Groups, 1), or(o.Recompute, "none"))
-	fmt.Fprintf(h, "%d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.Version)
+	fmt.Fprintf(h, "%d %d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.DeviceMemory, o.Version)
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 

@@ -27,14 +27,17 @@ type Options struct {
 	Preset string   // a preset of the model
 	Set    []string // "D=1024", "train.lr=cosine(peak = 1e-3)", later ones win
 
-	Target     string // "cpu" (default) or "cuda"
-	Placement  string // "resident" (default) or "stream"
-	Slots      int64  // device slots for layer weights, default 2
-	GradSlots  int64  // device slots for layer gradients, default 2
-	MicroBatch int64  // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192
-	Groups     int64  // groups of micro-batches a step, default 1
-	Recompute  string // "all", "none" (default), or names of blocks with commas
-	Prefill    int64  // positions of a prefill chunk, 0: default
+	Target    string // "cpu" (default) or "cuda"
+	Placement string // "resident" (default), "stream", or "auto": resident where it fits
+	// DeviceMemory is how many bytes the plan may take on the device, 0: any number. A stream
+	// fills what it leaves with the state of the first layers.
+	DeviceMemory int64
+	Slots        int64  // device slots for layer weights, default 2
+	GradSlots    int64  // device slots for layer gradients, default 2
+	MicroBatch   int64  // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192
+	Groups       int64  // groups of micro-batches a step, default 1
+	Recompute    string // "all", "none" (default), or names of blocks with commas
+	Prefill      int64  // positions of a prefill chunk, 0: default
 
 	DumpAfter string // name of a pass: Result.Dump then holds the stage it made
 	Version   string // of mtc, carried into the plan

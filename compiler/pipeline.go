@@ -23,6 +23,9 @@ type state struct {
 
 	identity string // what a checkpoint depends on
 	lowering *lower.Lowering
+
+	// fits compiles with other options only to see whether that gives a plan; nil while doing so.
+	fits func(Options) bool
 }
 
 // pass is one step of the compiler.
@@ -90,6 +93,16 @@ func Passes() []PassInfo {
 // run is the driver: it runs the passes in order and stops after one that reports errors.
 func run(ctx context.Context, o Options, diags *diag.List, back bool) (*Result, error) {
 	s := &state{ctx: ctx, opts: o, diags: diags, res: &Result{}}
+	s.fits = func(o Options) bool {
+		o.DumpAfter = ""
+		_, err := (&state{ctx: ctx, opts: o, diags: &diag.List{}, res: &Result{}}).run(back)
+		return err == nil
+	}
+	return s.run(back)
+}
+
+func (s *state) run(back bool) (*Result, error) {
+	ctx, o, diags := s.ctx, s.opts, s.diags
 	s.front = newFront(s)
 	if o.DumpAfter != "" && !slices.ContainsFunc(pipeline, func(p pass) bool { return p.Name == o.DumpAfter }) {
 		var names []string

@@ -18,6 +18,7 @@ type compileOptions struct {
 	Model      string   `json:"model,omitempty"`
 	Target     string   `json:"target,omitempty"`
 	Placement  string   `json:"placement,omitempty"`
+	Memory     int64    `json:"device_memory,omitempty"`
 	Slots      int64    `json:"slots,omitempty"`
 	GradSlots  int64    `json:"grad_slots,omitempty"`
 	MicroBatch int64    `json:"micro_batch,omitempty"`
@@ -31,7 +32,8 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.Set, "set", nil, "a value, `K=V`: a parameter of the model (D=512) or a field of the train block (train.steps=100); repeat it for more")
 	fs.StringVar(&o.Model, "model", "", "`NAME` of the model, where a file has several")
 	enumFlag(fs, &o.Target, "target", "", "what it runs on", "cpu", "cuda")
-	enumFlag(fs, &o.Placement, "placement", "", "where weights and optimizer state live: in device memory, or on the host, streaming through", "resident", "stream")
+	enumFlag(fs, &o.Placement, "placement", "", "where weights and optimizer state live: in device memory, or on the host, streaming through", "resident", "stream", "auto")
+	fs.Var((*byteSize)(&o.Memory), "device-memory", "`SIZE` that the plan may take on the device, such as 24GiB; a stream fills it (default: any)")
 	fs.Int64Var(&o.Slots, "slots", 2, "`N` device slots that layer weights stream through")
 	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "`N` device slots that layer gradients leave through")
 	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "`ROWS` of a micro-batch; 0: as many as make up to 8192 tokens")
@@ -52,6 +54,9 @@ func (o compileOptions) over(other compileOptions, given func(flag string) bool)
 	}
 	if given("placement") {
 		o.Placement = other.Placement
+	}
+	if given("device-memory") {
+		o.Memory = other.Memory
 	}
 	if given("slots") {
 		o.Slots = other.Slots
@@ -111,7 +116,7 @@ func (o *compileOptions) compile(ctx context.Context, path, dumpAfter string, l 
 	return compiler.Compile(ctx, compiler.Options{
 		Path: path, Preset: o.Preset, Set: o.Set, Model: o.Model, Target: o.Target,
 		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, MicroBatch: o.MicroBatch,
-		Groups: o.Groups, Recompute: o.Recompute, DumpAfter: dumpAfter, Version: version(),
+		Groups: o.Groups, Recompute: o.Recompute, DeviceMemory: o.Memory, DumpAfter: dumpAfter, Version: version(),
 	}, l)
 }
 
