@@ -17,6 +17,7 @@ import (
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/diag/suggest"
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/program"
 	"github.com/megatrain/mtc/runtime/telemetry"
@@ -234,7 +235,7 @@ func (b *builder) summary(e *env, p *plan.Plan, files map[string][]byte, executa
 		row("", "%s", line)
 	}
 	if executable == "" {
-		fmt.Fprintf(e.out, "next: `go build` in %s\n", b.dir)
+		fmt.Fprintf(e.out, "next: `go build` in %s\n", fault.Shell(b.dir))
 		return
 	}
 	row("program", "%s", filepath.ToSlash(filepath.Join(b.dir, executable)))
@@ -242,7 +243,7 @@ func (b *builder) summary(e *env, p *plan.Plan, files map[string][]byte, executa
 	if len(p.Train.Data) == 0 {
 		data = " --data FILES"
 	}
-	fmt.Fprintf(e.out, "next: mtc run %s%s\n", filepath.ToSlash(b.dir), data)
+	fmt.Fprintf(e.out, "next: mtc run %s%s\n", fault.Shell(filepath.ToSlash(b.dir)), data)
 }
 
 // columns joins words to lines of at most width columns.

@@ -2,13 +2,19 @@ package main
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"os/signal"
 )
 
 // runChild runs a program and takes over its exit code.
 func runChild(e *env, path string, args []string) error {
 	cmd := exec.Command(path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.in, e.out, e.err
+	// A terminal interrupts the program too, which saves and then ends; mtc waits for that.
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {

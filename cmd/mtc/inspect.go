@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -145,5 +146,5 @@ func noBuild(path string) error {
 	if near := suggest.Nearest(name, names); near != "" {
 		return ce.hint("did you mean `%s`?", parent+near)
 	}
-	return ce.hint("write `mtc compile FILE.mt -o %s`", dir)
+	return ce.hint("write `mtc compile FILE.mt -o %s`", fault.Shell(dir))
 }

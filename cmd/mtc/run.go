@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/program"
 )
 
@@ -128,7 +129,7 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 		return "", inputErrorf("%v", err).hint("`mtc compile` writes it again")
 	}
 	if record == nil && !isFile {
-		return "", inputErrorf("%s is not a build: it has no %s", dir, recordFile).hint("`mtc compile FILE.mt -o %s` makes one", dir)
+		return "", inputErrorf("%s is not a build: it has no %s", dir, recordFile).hint("`mtc compile FILE.mt -o %s` makes one", fault.Shell(dir))
 	}
 	path := target
 	options := r.split(record)

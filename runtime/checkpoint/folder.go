@@ -129,7 +129,7 @@ func Newest(dir string, step int64) error {
 	}
 	if last := all[len(all)-1]; last.Step > step {
 		return fault.New("MT0626", dir, "going on from step %d would leave %s behind as the newest", step, filepath.Base(last.Path)).
-			Help("remove or rename the later ones first, or give another --out folder with `--resume=%s`", filepath.Join(dir, folderName(step)))
+			Help("remove or rename the later ones first, or give another --out folder with `--resume=%s`", fault.Shell(filepath.Join(dir, folderName(step))))
 	}
 	return nil
 }

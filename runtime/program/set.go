@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -79,7 +80,7 @@ func (p *Program) set(t *plan.Train, setting string) error {
 	}
 	if ChangesSchedule(p.Plan, setting) {
 		return usagef("`%s` changes the schedule, which is compiled into this program", key).
-			hint("`mtc run %s --set '%s'` compiles again and runs", p.Plan.Source, setting)
+			hint("`mtc run %s --set %s` compiles again and runs", fault.Shell(p.Plan.Source), fault.Shell(setting))
 	}
 	field := strings.TrimPrefix(key, "train.")
 	if !contains(Free, field) {

@@ -47,7 +47,7 @@ func TestSet(t *testing.T) {
 func TestSetRefuses(t *testing.T) {
 	p := &Program{Plan: &plan.Plan{Source: "nano.mt", Clip: true}}
 	for _, c := range []struct{ set, want string }{
-		{"D=128", "`mtc run nano.mt --set 'D=128'` compiles again"},
+		{"D=128", "`mtc run nano.mt --set D=128` compiles again"},
 		{"train.seq=64", "changes the schedule"},
 		{"train.batch=8 rows", "changes the schedule"},
 		{"train.clip=none", "changes the schedule"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/optim"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -128,7 +129,7 @@ func (p *Program) check(s *settings) error {
 	}
 	if (len(t.EvalData) > 0 || t.Holdout > 0) && !p.canEvaluate() {
 		return usagef("%s was compiled without evaluation", p.Plan.Model).
-			hint("`mtc run %s --set 'train.eval=every(100)'` compiles again and runs", p.Plan.Source)
+			hint("`mtc run %s --set 'train.eval=every(100)'` compiles again and runs", fault.Shell(p.Plan.Source))
 	}
 	return nil
 }

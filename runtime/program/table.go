@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/hostmem"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/telemetry"
@@ -116,11 +117,11 @@ func (s *session) report() {
 	}
 	file(FileName(), "trains on and generates, also without mtc")
 	file(filepath.Base(s.plan.Source), "the model")
-	program := filepath.Join(s.out, FileName())
+	program := fault.Shell(filepath.Join(s.out, FileName()))
 	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", program)
 	more := "" // an interrupted run goes on to where it was to end
 	if st.Step >= s.train.Steps {
 		more = fmt.Sprintf(" --steps %d", 2*s.train.Steps)
 	}
-	fmt.Fprintf(s.outw, "  %s --resume --out %s%s\n", program, s.out, more)
+	fmt.Fprintf(s.outw, "  %s --resume --out %s%s\n", program, fault.Shell(s.out), more)
 }

@@ -73,10 +73,9 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = first(err, s.metrics.Close()) }()
-	fmt.Fprint(out, telemetry.Table(s.table()))
-
 	s.stop = watch(errw)
 	defer s.stop.end()
+	fmt.Fprint(out, telemetry.Table(s.table()))
 	if err := s.run(); err != nil {
 		return failed(err, s.wayBack())
 	}
@@ -129,6 +128,26 @@ func (s *session) sources() (train, eval *data.Corpus, err error) {
 
 // openFolder takes the run folder: an empty one, or that of the run to resume.
 func (s *session) openFolder() (unlock func(), err error) {
+	if err := s.mayUse(); err != nil {
+		return nil, err
+	}
+	if unlock, err = checkpoint.Lock(s.out); err != nil {
+		return nil, err
+	}
+	// Once more: a run that held the folder until now may have left checkpoints.
+	if err := s.mayUse(); err != nil {
+		unlock()
+		return nil, err
+	}
+	if err := s.prog.writeRunFolder(s.out, s.train); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// mayUse checks that the run folder is free for a new run, or for going on with the old one.
+func (s *session) mayUse() (err error) {
 	if s.resume {
 		err = s.mayResume()
 	} else {
@@ -138,17 +157,7 @@ func (s *session) openFolder() (unlock func(), err error) {
 	if errors.As(err, &f) && f.Hint == "" {
 		f.Hint = "give another folder with --out"
 	}
-	if err != nil {
-		return nil, err
-	}
-	if unlock, err = checkpoint.Lock(s.out); err != nil {
-		return nil, err
-	}
-	if err := s.prog.writeRunFolder(s.out, s.train); err != nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
+	return err
 }
 
 // start gives the weights their first values, or those of the checkpoint.
@@ -245,5 +254,5 @@ func (s *session) wayBack() string {
 	if s.saved == "" {
 		return "no checkpoint had been written yet; --save-every N writes some"
 	}
-	return fmt.Sprintf("`--resume --out %s` goes on from %s", s.out, filepath.Base(s.saved))
+	return fmt.Sprintf("`--resume --out %s` goes on from %s", fault.Shell(s.out), filepath.Base(s.saved))
 }

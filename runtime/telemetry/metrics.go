@@ -61,8 +61,8 @@ type Metrics struct {
 }
 
 // OpenMetrics opens a metrics file for the steps after `done`: lines of later steps, which a
-// resumed run repeats, and a torn last line are cut off. With done 0 the file starts empty.
-// The folder is made if need be.
+// resumed run repeats, and a torn last line are cut off. A file that is not metrics is left as
+// it is, with an error. The folder is made if need be.
 func OpenMetrics(path string, done int64) (*Metrics, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, metricsFault(path, err)
@@ -72,7 +72,7 @@ func OpenMetrics(path string, done int64) (*Metrics, error) {
 		return nil, metricsFault(path, err)
 	}
 	keep := int64(0)
-	if done > 0 {
+	if !special(f) {
 		keep, err = keptBytes(f, done)
 	}
 	if err == nil {
@@ -94,6 +94,11 @@ func special(f *os.File) bool {
 	return err == nil && !info.Mode().IsRegular()
 }
 
+// lineStart begins every line of metrics, also a torn one.
+const lineStart = `{"step":`
+
+var errNotMetrics = errors.New("it has a line that is not metrics, and is left as it is")
+
 // keptBytes is the length of the whole lines up to the first one of a step after done.
 func keptBytes(f *os.File, done int64) (int64, error) {
 	r := bufio.NewReader(f)
@@ -101,6 +106,9 @@ func keptBytes(f *os.File, done int64) (int64, error) {
 	for {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
+			if !bytes.HasPrefix(line, []byte(lineStart)) && !bytes.HasPrefix([]byte(lineStart), line) {
+				return 0, errNotMetrics
+			}
 			return kept, nil
 		}
 		if err != nil {
@@ -108,7 +116,7 @@ func keptBytes(f *os.File, done int64) (int64, error) {
 		}
 		var head struct{ Step *int64 }
 		if json.Unmarshal(bytes.TrimSpace(line), &head) != nil || head.Step == nil {
-			return 0, errors.New("it has a line that is not metrics, and is left as it is")
+			return 0, errNotMetrics
 		}
 		if *head.Step > done {
 			return kept, nil

@@ -109,18 +109,22 @@ func TestResumedMetricsGoOnAfterTheResumedStep(t *testing.T) {
 	}
 }
 
-func TestResumeLeavesAFileThatIsNotMetrics(t *testing.T) {
+func TestFilesThatAreNotMetricsAreLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
-	if err := os.WriteFile(path, []byte("my notes\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	_, err := OpenMetrics(path, 3)
-	var f *fault.Error
-	if !errors.As(err, &f) || f.Code != "MT0627" || !strings.Contains(f.Hint, "--metrics") {
-		t.Errorf("got %v", err)
-	}
-	if text, _ := os.ReadFile(path); string(text) != "my notes\n" {
-		t.Errorf("the file is now %q", text)
+	for _, notes := range []string{"my notes\n", "my notes"} {
+		for _, done := range []int64{0, 3} {
+			if err := os.WriteFile(path, []byte(notes), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			_, err := OpenMetrics(path, done)
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Code != "MT0627" || !strings.Contains(f.Hint, "--metrics") {
+				t.Errorf("%q, step %d: got %v", notes, done, err)
+			}
+			if text, _ := os.ReadFile(path); string(text) != notes {
+				t.Errorf("%q, step %d: the file is now %q", notes, done, text)
+			}
+		}
 	}
 }
 
