@@ -35,7 +35,8 @@ func ready(s *state) {
 		{"groups", s.opts.Groups}, {"prefill", s.opts.Prefill}, {"device-memory", s.opts.DeviceMemory},
 	} {
 		if o.n < 0 {
-			s.diags.Errorf("MT0403", source.Span{}, "`--%s %d` is negative", o.flag, o.n)
+			s.diags.Errorf("MT0403", source.Span{}, "`--%s %d` is negative", o.flag, o.n).
+				Hint("leave it out for the default")
 		}
 	}
 }

@@ -75,6 +75,7 @@ func (s *state) nearestFit() (flags string, ok bool) {
 			return quoted(), true
 		}
 	}
+	o.MicroBatch = s.res.Program.Rows
 	before := flags
 	for _, deep := range []bool{true, false} {
 		flags = before
@@ -93,6 +94,15 @@ func (s *state) nearestFit() (flags string, ok bool) {
 				return quoted(), true
 			}
 		}
+	}
+	// The inputs of layers exist for one group of micro-batches at a time.
+	for g := or(o.Groups, 1) * 2; g <= s.res.Model.Batch/o.MicroBatch; g *= 2 {
+		before := flags
+		add("--groups %d", g)
+		if o.Groups = g; s.fits(o) {
+			return quoted(), true
+		}
+		flags = before
 	}
 	return "", false
 }

@@ -68,7 +68,17 @@ func PlacementText(p *plan.Plan) string {
 	if p.Placement != "stream" {
 		return "resident: weights, gradients and moments stay on the device"
 	}
-	return fmt.Sprintf("stream: %s for weights, %s for gradients", slots(p.Slots), slots(p.GradSlots))
+	s := fmt.Sprintf("stream: %s for weights, %s for gradients", slots(p.Slots), slots(p.GradSlots))
+	kept := 0
+	for i := range p.Slabs {
+		if p.Slabs[i].Resident {
+			kept++
+		}
+	}
+	if kept > 0 {
+		s += fmt.Sprintf("; %d of %d slabs stay on the device", kept, len(p.Slabs))
+	}
+	return s
 }
 
 func slots(n int64) string {
