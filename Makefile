@@ -40,6 +40,7 @@ lint: ## gofmt and vet
 
 staticcheck: ## staticcheck, fetched as a module
 	$(GO) run $(STATICCHECK) ./...
+	GOEXPERIMENT=simd $(GO) run $(STATICCHECK) ./runtime/vec ./runtime/optim ./runtime/gemm
 
 golden: ## rewrite every golden file (then read the diff)
 	MTC_UPDATE=1 $(GO) test ./...

@@ -1,3 +1,5 @@
+//go:build goexperiment.simd && amd64 && !race
+
 package vec
 
 // Polynomials of the vector implementations, fitted by weighted least squares to the relative

@@ -74,7 +74,7 @@ var scalars = []struct {
 			return s + 2*x*s*(1-s)*geluScale*(1+3*geluCubic*x*x)
 		}, 8, 4, -9, 9, 1e-2, 0.5},
 	{"geluerf", GeluErf, GeluErfBackward, func(x float64) float64 { return x * gaussCDF(x) },
-		func(x float64) float64 { return gaussCDF(x) + x*math.Exp(-x*x/2)*invSqrt2Pi }, 5, 4, -12, 12, 0, 0.25},
+		func(x float64) float64 { return gaussCDF(x) + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi) }, 5, 4, -12, 12, 0, 0.25},
 	{"relu", Relu, ReluBackward, func(x float64) float64 { return max(x, 0) },
 		func(x float64) float64 { return float64(dRelu(float32(x))) }, 0, 0, -3, 3, 0, 0},
 	{"relu2", Relu2, Relu2Backward, func(x float64) float64 { return max(x, 0) * max(x, 0) },

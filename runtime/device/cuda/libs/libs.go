@@ -109,9 +109,7 @@ func sitePackages() []string {
 			out = append(out, found...)
 		}
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("PYTHONPATH")) {
-		out = append(out, dir)
-	}
+	out = append(out, filepath.SplitList(os.Getenv("PYTHONPATH"))...)
 	return slices.Compact(out)
 }
 
