@@ -14,6 +14,8 @@
 // cuBLASLt. NVRTC and cuBLASLt are opened at run time (package libs says where).
 //
 // MTC_CUDA_SYNC=1 waits after every launch, so that a kernel that fails is named exactly.
+// MTC_CUDA_WAIT=host does without streams that wait on memory: the submitting thread waits for
+// the host lane in their place, as it does where the driver has no such waits.
 package cuda
 
 import (
@@ -92,6 +94,7 @@ func New(o Options) (*Device, error) {
 	}
 	d := &Device{opt: o, name: info.Name, arch: kit.Arch(info.Major, info.Minor), major: info.Major, total: info.Memory}
 	d.syncAll = os.Getenv("MTC_CUDA_SYNC") == "1"
+	d.noWaits = os.Getenv("MTC_CUDA_WAIT") == "host"
 	if d.cuctx, err = primary(o.Ordinal); err != nil {
 		return nil, cannotUse(info.Name, err)
 	}
@@ -106,8 +109,6 @@ func New(o Options) (*Device, error) {
 	}
 	d.maxShared = int32(shared)
 	d.target = device.Target{Major: info.Major, Minor: info.Minor, Shared: d.maxShared, F32: o.F32}
-	waits, err := dev.Attribute(attrMemOps)
-	d.noWaits = err != nil || waits == 0
 	threads := o.Threads
 	if threads <= 0 {
 		threads = max(1, runtime.GOMAXPROCS(0)-1)
@@ -125,14 +126,17 @@ func New(o Options) (*Device, error) {
 			return nil, cannotUse(info.Name, err)
 		}
 	}
+	// A wait for what has happened shows whether there are waits on memory. The driver's
+	// attribute of that name is about an older interface.
+	if !d.noWaits {
+		d.noWaits = d.waitValue(d.streams[0].handle, d.host.counterAt, 0) != nil
+	}
 	return d, nil
 }
 
-// Attributes of a device that cu has no name for.
-const (
-	attrMemOps      cu.DeviceAttribute = 92 // CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1
-	attrSharedOptin cu.DeviceAttribute = 97 // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-)
+// attrSharedOptin is CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, for which cu has no
+// name.
+const attrSharedOptin cu.DeviceAttribute = 97
 
 var contexts struct {
 	sync.Mutex

@@ -61,6 +61,7 @@ func TestWithoutWaitsOnMemory(t *testing.T) {
 	}
 	again(t, "TestLanes", "MTC_FAKE_CUDA=nowait")
 	again(t, "TestLanes", "MTC_FAKE_CUDA=nolock")
+	again(t, "TestLanes", "MTC_CUDA_WAIT=host")
 }
 
 // TestTwoPhases: a source's Next runs after it with the same arguments and scratch.

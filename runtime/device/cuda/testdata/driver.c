@@ -131,7 +131,7 @@ int cuDeviceGetCount(int *n) { *n = 1; return 0; }
 int cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "fake GPU"); return 0; }
 int cuDeviceTotalMem_v2(size_t *n, int d) { *n = total(); return 0; }
 int cuDeviceGetAttribute(int *v, int a, int d) {
-	*v = a == 75 ? 9 : a == 76 ? 0 : a == 97 ? 232448 : a == 92 ? !mode("nowait") : 0;
+	*v = a == 75 ? 9 : a == 76 ? 0 : a == 97 ? 232448 : 0;
 	return 0;
 }
 int cuDevicePrimaryCtxSetFlags_v2(int d, unsigned f) { return 0; }
@@ -187,7 +187,7 @@ int cuStreamDestroy_v2(stream_t *s) {
 	return 0;
 }
 int cuStreamWaitEvent(stream_t *s, event_t *e, unsigned f) { return push(s, (command_t){.kind = WAIT_EVENT, .event = e}); }
-int cuStreamWaitValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { return push(s, (command_t){.kind = WAIT_VALUE, .dst = (void *)p, .number = v}); }
+int cuStreamWaitValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { return mode("nowait") ? 801 : push(s, (command_t){.kind = WAIT_VALUE, .dst = (void *)p, .number = v}); }
 int cuEventCreate(event_t **e, unsigned f) { *e = calloc(1, sizeof **e); return 0; }
 int cuEventDestroy_v2(event_t *e) { return 0; } /* a stream may still hold it */
 int cuEventRecord(event_t *e, stream_t *s) { return push(s, (command_t){.kind = RECORD, .event = e}); }
