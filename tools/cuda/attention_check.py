@@ -1,6 +1,7 @@
 """Checks and times the attention kernels on a GPU without a program of mtc.
 
     python3 tools/cuda/attention_check.py [--quick] [--kinds mma,wgmma,plain] [--bench]
+    python3 tools/cuda/attention_check.py --compile sm_90a      on a machine without a GPU, before
 
 needs PyTorch with CUDA. Kernels are compiled with NVRTC and launched through the driver's
 interface with the same arguments as runtime/ops/attention/cuda.go makes, compared with
@@ -12,6 +13,7 @@ import ctypes
 import glob
 import hashlib
 import math
+import multiprocessing
 import os
 import struct
 import sys
@@ -21,12 +23,13 @@ import torch
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 ROOM = os.path.join(ROOT, "runtime", "ops", "attention")
 KIT = os.path.join(ROOT, "runtime", "device", "cuda", "kit")
+CACHE = os.path.join(ROOT, "build", "attention")  # machine code; it can be made on a machine without a GPU
 
 
 def open_nvrtc():
     names = []
-    for base in sys.path + [os.path.dirname(os.path.dirname(torch.__file__)), "/usr/local/cuda"]:
-        for pattern in ("nvidia/cu*/lib", "nvidia/cuda_nvrtc/lib", "lib64"):
+    for base in [os.path.join(ROOT, ".sdk", "cuda-13.0")] + sys.path + [os.path.dirname(os.path.dirname(torch.__file__)), "/usr/local/cuda"]:
+        for pattern in ("nvidia/cu*/lib", "nvidia/cuda_nvrtc/lib", "lib64", "lib"):
             names += glob.glob(os.path.join(base, pattern, "libnvrtc.so*"))
     for name in [n for n in names if ".alt." not in n] + ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]:
         for b in glob.glob(os.path.join(os.path.dirname(name) or ".", "libnvrtc-builtins.so*")):
@@ -48,10 +51,7 @@ _modules = {}
 
 
 def compile_kernel(path, arch, options):
-    global _nvrtc
-    if _nvrtc is None:
-        _nvrtc = open_nvrtc()
-    n = _nvrtc
+    """The machine code, from CACHE when it is there."""
     header = b""
     for part in ("mtc.cuh", "loops.cuh"):
         p = os.path.join(KIT, part)
@@ -59,10 +59,17 @@ def compile_kernel(path, arch, options):
             header += open(p, "rb").read() + b"\n"
     prog = ctypes.c_void_p()
     text = open(path, "rb").read()
+    opts = [f"--gpu-architecture={arch}", "--std=c++17", "--extra-device-vectorization"] + options
+    cached = os.path.join(CACHE, hashlib.sha256(header + text + " ".join(opts).encode()).hexdigest()[:24] + ".cubin")
+    if os.path.exists(cached):
+        return open(cached, "rb").read()
+    global _nvrtc
+    if _nvrtc is None:
+        _nvrtc = open_nvrtc()
+    n = _nvrtc
     rc = n.nvrtcCreateProgram(ctypes.byref(prog), text, os.path.basename(path).encode(), 1,
                               (ctypes.c_char_p * 1)(header), (ctypes.c_char_p * 1)(b"mtc.cuh"))
     assert rc == 0, rc
-    opts = [f"--gpu-architecture={arch}", "--std=c++17", "--extra-device-vectorization"] + options
     rc = n.nvrtcCompileProgram(prog, len(opts), (ctypes.c_char_p * len(opts))(*[o.encode() for o in opts]))
     size = ctypes.c_size_t()
     n.nvrtcGetProgramLogSize(prog, ctypes.byref(size))
@@ -76,6 +83,10 @@ def compile_kernel(path, arch, options):
     n.nvrtcGetCUBINSize(prog, ctypes.byref(size))
     image = ctypes.create_string_buffer(size.value)
     n.nvrtcGetCUBIN(prog, image)
+    os.makedirs(CACHE, exist_ok=True)
+    with open(cached + ".tmp%d" % os.getpid(), "wb") as f:
+        f.write(image.raw)
+    os.rename(f.name, cached)
     return image.raw
 
 
@@ -191,6 +202,10 @@ class Shape:
         return 4 * self.B * self.H * self.pairs() * self.hd
 
 
+def options_of(hd, cap, f32):
+    return [f"-DS0={hd}"] + (["-DS1=1"] if cap else []) + (["-DMTC_F32"] if f32 else [])
+
+
 class Kernels:
     def __init__(self, kind, f32=False):
         self.kind, self.f32 = kind, f32
@@ -202,8 +217,7 @@ class Kernels:
         key = (file, self.f32, s.hd, s.cap > 0)
         m = _modules.get(key)
         if m is None:
-            options = [f"-DS0={s.hd}"] + (["-DS1=1"] if s.cap > 0 else []) + (["-DMTC_F32"] if self.f32 else [])
-            m = _modules[key] = Module(os.path.join(ROOM, file), self.arch, options)
+            m = _modules[key] = Module(os.path.join(ROOM, file), self.arch, options_of(s.hd, s.cap > 0, self.f32))
         run = Shape(s.B, seq or s.T, s.H, s.KV, s.hd, s.window, s.causal, s.cap, s.scale)
         p = [x.data_ptr() if isinstance(x, torch.Tensor) else x for x in ptrs]
         args = struct.pack("20Q16q8fQ", *(p + [0] * (20 - len(p))),
@@ -401,6 +415,30 @@ CHECKS = [
     Shape(2, 300, 2, 1, 64, causal=False), Shape(1, 700, 2, 2, 128, causal=False, window=65), Shape(1, 300, 4, 2, 32),
 ]
 
+PLAIN_CHECKS = [Shape(1, 150, 2, 1, 20), Shape(1, 90, 2, 1, 50, cap=1.5)]
+
+
+def takes(kind, s):
+    """Which shapes are checked with a kind."""
+    return {"plain": s.T <= 1100, "mma": True, "wgmma": s.hd in (64, 128)}[kind]
+
+
+def compile_job(job):
+    compile_kernel(*job)
+
+
+def compile_all(arch, kinds):
+    """Fills CACHE with what the checks and timings need."""
+    jobs = set()
+    for kind in kinds:
+        for s in CHECKS + PLAIN_CHECKS + PEER_SHAPES:
+            for f32 in (False, True):
+                if takes(kind, s) and s.hd % (1 if kind == "plain" else 16) == 0 and (not f32 or kind == "plain"):
+                    jobs.add((os.path.join(ROOM, KINDS[kind][0]), arch, tuple(options_of(s.hd, s.cap > 0, f32))))
+    with multiprocessing.Pool() as pool:
+        pool.map(compile_job, [(f, a, list(o)) for f, a, o in sorted(jobs)], chunksize=1)
+    print(f"{len(jobs)} compilations in {CACHE}")
+
 
 def main():
     p = argparse.ArgumentParser()
@@ -408,29 +446,28 @@ def main():
     p.add_argument("--quick", action="store_true", help="every third shape")
     p.add_argument("--bench", action="store_true", help="time them too")
     p.add_argument("--no-check", action="store_true")
+    p.add_argument("--compile", metavar="ARCH", help="only compile, for sm_90a say: needs no GPU")
     o = p.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     kinds = o.kinds.split(",")
+    if o.compile:
+        compile_all(o.compile, kinds)
+        return 0
     bad = 0
     if "wgmma" in kinds:
         maps_agree(Shape(2, 100, 4, 2, 128))
     if not o.no_check:
         for kind in kinds:
             for s in CHECKS[::3] if o.quick else CHECKS:
-                if kind == "wgmma" and s.hd not in (64, 128):
-                    continue
-                if kind == "plain":
-                    if s.T <= 1100:
-                        bad += check(kind, s, f32=True)
-                    continue
-                try:
-                    bad += check(kind, s)
-                except RuntimeError as e:
-                    print(f"FAIL {kind} {s}: {e}")
-                    raise
+                if takes(kind, s):
+                    try:
+                        bad += check(kind, s, f32=kind == "plain")
+                    except RuntimeError as e:
+                        print(f"FAIL {kind} {s}: {e}")
+                        raise
         if "plain" in kinds:
-            bad += check("plain", Shape(1, 150, 2, 1, 20))
-            bad += check("plain", Shape(1, 90, 2, 1, 50, cap=1.5), f32=True)
+            for s in PLAIN_CHECKS:
+                bad += check("plain", s) + check("plain", s, f32=True)
         print(f"{bad} failures")
     if o.bench:
         for kind in kinds:

@@ -52,6 +52,13 @@ __device__ __forceinline__ void named_arrive(int id, int n) { asm volatile("bar.
 template <int N> __device__ __forceinline__ void fewer_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> __device__ __forceinline__ void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
+// shared2 loads two floats, where it stands: loads that the compiler gathers ahead cost registers.
+__device__ __forceinline__ float2 shared2(u32 at) {
+    float2 v;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(at) : "memory");
+    return v;
+}
+
 // ---- the copy engine
 
 // Map describes a tensor [B][T][heads][HD] to the copy engine, which copies 64 rows of one head,
@@ -469,6 +476,7 @@ __device__ __forceinline__ void forward_copies(const Args& a, const Geom& g, con
             ring.next();
         };
         get(&s->k, 0);
+#pragma unroll 1
         for (int j = 1; j < n; j++) get(&s->k, j), get(&s->v, j - 1);
         get(&s->v, n - 1);
     }
@@ -553,6 +561,7 @@ __device__ __forceinline__ void forward_sums(const Args& a, const Geom& g, const
         logits(g, s, r0, j0 * FN, p.nk, first_row);
         soft.step(s, alpha, c);
         rounded(w, s);
+#pragma unroll 1
         for (int j = 1; j < n; j++) {
             // The next scores run beside the values of this block, and both beside the other
             // groups' exponentials.
@@ -608,7 +617,7 @@ __device__ __forceinline__ void forward_sums(const Args& a, const Geom& g, const
     if (group == 0) named_sync(1, 256);
 }
 
-constexpr int LOW = HD == 64 ? 32 : 24, HIGH = HD == 64 ? 160 : 240;  // registers of forward's copying and computing threads
+constexpr int LOW = HD == 64 ? 32 : 40, HIGH = HD == 64 ? 160 : 232;  // registers of forward's copying and computing threads
 
 __device__ __forceinline__ void forward(const Args& a, const Geom& g, const Problem& p) {
     const u32 base = smem_at(smem);
@@ -693,8 +702,8 @@ __device__ __forceinline__ float weight(const Geom& g, float x, float c, float l
 
 constexpr int BC = 2;                       // computing groups
 constexpr int BO = 64 * BC;                 // rows that a tile owns
-constexpr int QN = HD == 64 ? 128 : 64;     // queries of a block that dk and dv meet
-constexpr int QSLOTS = 4, KSLOTS = HD == 64 ? 4 : 2;
+constexpr int QN = 64;                      // queries of a block that dk and dv meet
+constexpr int QSLOTS = HD == 64 ? 6 : 4, KSLOTS = HD == 64 ? 4 : 2;
 constexpr int KN = 128;                     // keys of a block that dq meets
 constexpr u32 OWN = BO * HD * 2, QTILE = QN * HD * 2, KTILE = KN * HD * 2;
 static_assert(QSLOTS * QN * 8 <= STATS_BYTES, "room for lse2 and delta");
@@ -722,7 +731,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dkdv(A
     const int share = g.heads / g.kv;
     init_barriers(base, BC);
     if (threadIdx.x < 128) {
-        fewer_registers<24>();
+        fewer_registers<HD == 64 ? 40 : 24>();
         if (threadIdx.x != 0) return;
         acquire_map(&sc->q), acquire_map(&sc->k), acquire_map(&sc->v), acquire_map(&sc->dy);
         const int total = (g.seq + BO - 1) / BO * g.batch * g.kv;
@@ -739,7 +748,9 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dkdv(A
             bar_expect(base + OWN_FULL, 2 * OWN);
             bring<BO>(kt, &sc->k, k.kvh, k.u0, k.b, base + OWN_FULL);
             bring<BO>(vt, &sc->v, k.kvh, k.u0, k.b, base + OWN_FULL);
+#pragma unroll 1
             for (int h = k.kvh * share; h < (k.kvh + 1) * share; h++)
+#pragma unroll 1
                 for (int i = k.i0; i < k.i0 + k.n; i++) {
                     const u32 bar = base + FULL_BAR + 8 * ring.slot, to = slots + ring.slot * 2 * QTILE;
                     const u32 stats = base + STATS_AT + ring.slot * QN * 8;
@@ -755,7 +766,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dkdv(A
         }
         return;
     }
-    more_registers<240>();
+    more_registers<HD == 64 ? 232 : 240>();
     const int group = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const float c = g.logit_factor();
     const u32 mine = group * 64 * 128;  // the group's rows in a tile
@@ -772,6 +783,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dkdv(A
         zero(dv);
         bar_wait(base + OWN_FULL, turn & 1);
         int last = 0;
+#pragma unroll 1
         for (int it = 0, i = k.i0; it < total; it++) {
             // dK of the block before runs beside the new scores.
             const u32 qt = slots + ring.slot * 2 * QTILE, dyt = qt + QTILE;
@@ -791,26 +803,41 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dkdv(A
             wgmma_fence();
             scores<BO, QN>(ds, vt + mine, dyt);
             wgmma_commit();
-            const float* lse2 = (const float*)(smem + STATS_AT + ring.slot * QN * 8) + lane % 4 * 2;
+            const u32 stats = base + STATS_AT + ring.slot * QN * 8 + lane % 4 * 8;
             const int t0 = i * QN;
             const bool all = g.all_see(t0, t0 + QN - 1, first, first + 63);
             wgmma_wait<1>();
             keep(s);
-            float slope[CAP ? QN / 2 : 1];
+            const int t = t0 + lane % 4 * 2;
+            if constexpr (CAP) {
 #pragma unroll
-            for (int x = 0; x < QN / 8; x++) {
-                const float2 l = *(const float2*)(lse2 + x * 8);
+                for (int x = 0; x < QN / 16; x++) {
+                    float slope[8];
 #pragma unroll
-                for (int e = 0; e < 4; e++)
-                    s[4 * x + e] = weight(g, s[4 * x + e], c, e % 2 ? l.y : l.x, slope[CAP ? 4 * x + e : 0]);
+                    for (int e = 8 * x; e < 8 * x + 8; e++) {
+                        const float2 l = shared2(stats + e / 4 * 32);
+                        s[e] = weight(g, s[e], c, e % 2 ? l.y : l.x, slope[e % 8]);
+                        if (!all && !g.sees(t + e / 4 * 8 + e % 2, u + e / 2 % 2 * 8)) s[e] = 0.f;
+                    }
+#pragma unroll
+                    for (int i = 0; i < 4; i++) ws[x][i] = pack_bf16(s[8 * x + 2 * i], s[8 * x + 2 * i + 1]);
+#pragma unroll
+                    for (int e = 0; e < 8; e++) s[8 * x + e] *= slope[e];
+                }
+            } else {
+                if (!all) {
+#pragma unroll
+                    for (int e = 0; e < QN / 2; e++)
+                        if (!g.sees(t + e / 4 * 8 + e % 2, u + e / 2 % 2 * 8)) s[e] = -INF;
+                }
+#pragma unroll
+                for (int x = 0; x < QN / 8; x++) {
+                    const float2 l = shared2(stats + x * 32);
+#pragma unroll
+                    for (int e = 0; e < 4; e++) s[4 * x + e] = exp2_fast(__fmaf_rn(s[4 * x + e], c, -(e % 2 ? l.y : l.x)));
+                }
+                rounded(ws, s);
             }
-            if (!all) {
-                const int t = t0 + lane % 4 * 2;
-#pragma unroll
-                for (int e = 0; e < QN / 2; e++)
-                    if (!g.sees(t + e / 4 * 8 + e % 2, u + e / 2 % 2 * 8)) s[e] = 0.f;
-            }
-            rounded(ws, s);
             wgmma_wait<0>();
             keep(ds);
             wgmma_fence();
@@ -818,12 +845,11 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dkdv(A
             wgmma_commit();
 #pragma unroll
             for (int x = 0; x < QN / 8; x++) {
-                const float2 d = *(const float2*)(lse2 + QN + x * 8);
+                const float2 d = shared2(stats + QN * 4 + x * 32);
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
                     float& y = ds[4 * x + e];
-                    y = s[4 * x + e] * (y - (e % 2 ? d.y : d.x));
-                    if constexpr (CAP) y *= slope[4 * x + e];
+                    y = s[4 * x + e] * (y - (e % 2 ? d.y : d.x));  // s: P times the cap's slope
                 }
             }
             rounded(wd, ds);
@@ -874,7 +900,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dq(Arg
     const u32 base = smem_at(smem), qt = base + TILES_AT, dyt = qt + OWN, slots = dyt + OWN;
     init_barriers(base, BC);
     if (threadIdx.x < 128) {
-        fewer_registers<24>();
+        fewer_registers<40>();
         if (threadIdx.x != 0) return;
         acquire_map(&sc->q), acquire_map(&sc->k), acquire_map(&sc->v), acquire_map(&sc->dy);
         const int total = (g.seq + BO - 1) / BO * g.batch * g.heads;
@@ -892,6 +918,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dq(Arg
             bar_expect(base + OWN_FULL, 2 * OWN);
             bring<BO>(qt, &sc->q, q.h, q.t0, q.b, base + OWN_FULL);
             bring<BO>(dyt, &sc->dy, q.h, q.t0, q.b, base + OWN_FULL);
+#pragma unroll 1
             for (int j = q.j0; j < q.j0 + q.n; j++) {
                 const u32 bar = base + FULL_BAR + 8 * ring.slot, to = slots + ring.slot * 2 * KTILE;
                 bar_wait(base + EMPTY_BAR + 8 * ring.slot, ring.phase ^ 1);
@@ -903,7 +930,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dq(Arg
         }
         return;
     }
-    more_registers<240>();
+    more_registers<232>();
     const int group = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const float c = g.logit_factor();
     const u32 mine = group * 64 * 128;
@@ -921,6 +948,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dq(Arg
         zero(dq);
         bar_wait(base + OWN_FULL, turn & 1);
         int last = 0;
+#pragma unroll 1
         for (int j = 0; j < q.n; j++) {
             // dQ of the block before runs beside the new scores.
             const u32 kt = slots + ring.slot * 2 * KTILE, vt = kt + KTILE;
@@ -944,9 +972,12 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dq(Arg
             const bool all = u0 + KN <= g.seq && g.all_see(first, first + 63, u0, u0 + KN - 1);
             wgmma_wait<1>();
             keep(s);
-            float slope[CAP ? KN / 2 : 1];
 #pragma unroll
-            for (int e = 0; e < KN / 2; e++) s[e] = weight(g, s[e], c, lse2[e / 2 % 2], slope[CAP ? e : 0]);
+            for (int e = 0; e < KN / 2; e++) {
+                float slope = 1.f;
+                s[e] = weight(g, s[e], c, lse2[e / 2 % 2], slope);
+                if constexpr (CAP) s[e] *= slope;
+            }
             if (!all) {
                 const int u = u0 + lane % 4 * 2;
 #pragma unroll
@@ -958,10 +989,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dq(Arg
             wgmma_wait<0>();
             keep(ds);
 #pragma unroll
-            for (int e = 0; e < KN / 2; e++) {
-                ds[e] = s[e] * (ds[e] - delta[e / 2 % 2]);
-                if constexpr (CAP) ds[e] *= slope[e];
-            }
+            for (int e = 0; e < KN / 2; e++) ds[e] = s[e] * (ds[e] - delta[e / 2 % 2]);
             rounded(wd, ds);
             last = ring.slot;
             ring.next();

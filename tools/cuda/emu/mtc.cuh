@@ -372,6 +372,11 @@ inline void named_arrive(int id, int n) {
     auto& m = emu::named[id];
     if (++m.count == n) m.count = 0, m.round++;
 }
+inline float2 shared2(u32 at) {
+    float2 v;
+    memcpy(&v, smem + at, 8);
+    return v;
+}
 template <int N> inline void fewer_registers() {}
 template <int N> inline void more_registers() {}
 
