@@ -54,9 +54,15 @@ func preflight(p *plan.Plan, infer bool) error {
 		Help("compile with a smaller --micro-batch, --recompute all, or a smaller preset; `mtc inspect` shows what takes the memory")
 }
 
+// graphics is what a GPU tells besides.
+type graphics interface {
+	Free() (free, total int64) // its memory, in bytes
+	Unpinned() int64           // bytes of host memory that could not be locked
+}
+
 // fits refuses a plan that a GPU has no memory for.
 func fits(p *plan.Plan, infer bool, d device.Device) error {
-	gpu, ok := d.(interface{ Free() (free, total int64) })
+	gpu, ok := d.(graphics)
 	if !ok {
 		return nil
 	}
@@ -97,7 +103,11 @@ func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
 		d.Close()
 		var m *device.MemoryError
 		if errors.As(err, &m) {
-			return nil, outOfMemory("the plan's memory cannot be had").Wrap(err)
+			f := outOfMemory("the plan's memory cannot be had").Wrap(err)
+			if p.Plan.Target == "cuda" {
+				f.Code = map[device.Memory]string{device.DeviceMemory: "MT0506", device.HostMemory: "MT0507"}[m.Memory]
+			}
+			return nil, f
 		}
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/hostmem"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/telemetry"
@@ -46,7 +47,7 @@ func (s *session) table() []telemetry.Setting {
 	add("seed", "%d", t.Seed)
 	add("", "")
 	add("device", "%s", s.engine.Device().Name())
-	add("memory", "%s", memoryText(p))
+	add("memory", "%s", memoryText(p, s.engine.Device()))
 	add("run folder", "%s", s.out)
 	if s.from != nil {
 		add("resumed from", "%s", s.from.Path)
@@ -100,9 +101,17 @@ func StepText(p *plan.Plan) string {
 	return s
 }
 
-func memoryText(p *plan.Plan) string {
+func memoryText(p *plan.Plan, d device.Device) string {
 	dev, host := memory(p, false)
 	s := fmt.Sprintf("%s (%s device, %s host)", telemetry.Bytes(dev+host), telemetry.Bytes(dev), telemetry.Bytes(host))
+	if gpu, ok := d.(graphics); ok {
+		free, total := gpu.Free()
+		s += fmt.Sprintf("; %s of the GPU's %s are left", telemetry.Bytes(free), telemetry.Bytes(total))
+		if n := gpu.Unpinned(); n > 0 {
+			s += fmt.Sprintf("; %s could not be locked, so copies are slower", telemetry.Bytes(n))
+		}
+		return s
+	}
 	if free, ok := hostmem.Available(); ok {
 		s += fmt.Sprintf(" of %s free", telemetry.Bytes(free.Bytes))
 	}

@@ -19,7 +19,6 @@ const (
 	codeOldDriver    = "MT0504"
 	codeNoLibrary    = "MT0505"
 	codeDeviceMemory = "MT0506"
-	codeHostMemory   = "MT0507"
 	codeOldGPU       = "MT0508"
 	codeKernel       = "MT0509"
 	codeLost         = "MT0510"
