@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/hostmem"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/telemetry"
