@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/tools/cputime"
 )
 
 // golden compares got with a file, or writes the file under MTC_UPDATE=1.
@@ -103,9 +104,8 @@ func TestErrorCorpus(t *testing.T) {
 				run = Compile
 			}
 			l := &diag.List{}
-			start := cpuTime()
-			_, err = run(context.Background(), o, l)
-			if took := cpuTime() - start; took > 2*time.Second {
+			took := cputime.Of(func() { _, err = run(context.Background(), o, l) })
+			if took > 2*time.Second {
 				t.Errorf("took %s", took)
 			}
 			if l.Len() == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/tools/cputime"
 )
 
 // modelFiles lists the models that stand by themselves: all but the family file llama.mt,
@@ -86,9 +87,7 @@ func TestFrontHalfIsQuick(t *testing.T) {
 	for _, name := range []string{"qwen2.5-72b.mt", "dense-120b.mt"} {
 		best := time.Hour
 		for range 3 {
-			start := cpuTime()
-			find(t, Check, Options{Path: "../models/" + name})
-			best = min(best, cpuTime()-start)
+			best = min(best, cputime.Of(func() { find(t, Check, Options{Path: "../models/" + name}) }))
 		}
 		if best > 500*time.Millisecond {
 			t.Errorf("%s took %s", name, best)

@@ -117,7 +117,6 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	began := time.Now()
 	text := rest()
 	if code := exitCode(t, cmd); code != 130 {
 		t.Errorf("exit code %d\n%s", code, text)
@@ -125,8 +124,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if all, err := checkpoint.List(dir); err != nil || len(all) > 0 {
 		t.Errorf("it saved %v, %v", all, err)
 	}
-	if d := time.Since(began); d > 2*time.Second {
-		t.Errorf("it took %v", d)
+	if strings.Contains(text, "step ") && strings.Contains(text, "loss") {
+		t.Errorf("it finished its step:\n%s", text)
 	}
 }
 

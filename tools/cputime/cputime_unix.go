@@ -1,14 +1,14 @@
 //go:build unix
 
-package compiler
+package cputime
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is what this process has computed so far: bounds on it hold on a busy machine too.
-func cpuTime() time.Duration {
+// spent is what this process has computed so far, in user and system mode.
+func spent() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0
