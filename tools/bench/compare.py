@@ -65,7 +65,7 @@ def line(name, ours, theirs, unit, amount):
 
 def gemm(bench, args):
     shapes = [
-        ("nano qkv", 1024, 128, 128), ("nano up", 1024, 352, 128), ("nano down", 1024, 128, 352),
+        ("nano qkv", 1024, 128, 128), ("nano up", 1024, 512, 128), ("nano down", 1024, 128, 512),
         ("nano rows 2048", 2048, 512, 192), ("gpt2 proj", 1024, 768, 768), ("gpt2 up", 1024, 3072, 768),
         ("gpt2 down", 1024, 768, 3072), ("gpt2 head, 256 rows", 256, 50257, 768),
     ]
@@ -133,23 +133,26 @@ def step(name, program, args):
         opt.zero_grad(set_to_none=True)
 
     n = sum(p.numel() for p in model.parameters())
-    steps = 20 if n < 1e7 else 4  # of one turn, after two that warm up
+    params = json.loads((pathlib.Path(program).parent / "schedule.json").read_text())["params"]
+    if params != n:
+        sys.exit(f"{name}: the .mt has {params} parameters and tools/bench/models.py {n}: they are not the same model")
+    steps, warm = (20, 2) if n < 1e7 else (2, 1)  # of one turn
 
     with tempfile.TemporaryDirectory() as tmp:
         data = pathlib.Path(tmp) / "data.txt"
         data.write_bytes(bytes(torch.randint(32, 127, (1 << 20,)).tolist()))
 
         def ours():
-            """Two steps to warm up, then the mean processor time or the best time of a step."""
+            """A step or two to warm up, then the mean processor time or the best time of a step."""
             out = pathlib.Path(tmp) / f"run{time.monotonic_ns()}"
             p = subprocess.Popen(
                 [program, "--data", data, "--eval-data", data, "--steps", "1000", "--out", out, "--threads",
                  str(args.threads), "--eval-every", "0", "--save-every", "0"], stdout=subprocess.DEVNULL)
             try:
-                wait_for(p, out, 2)
+                wait_for(p, out, warm)
                 before = processor(p)
-                times = wait_for(p, out, 2 + steps)
-                return (processor(p) - before) / (len(times) - 2) if CPU else min(times[2:]) / 1e3
+                times = wait_for(p, out, warm + steps)
+                return (processor(p) - before) / (len(times) - warm) if CPU else min(times[warm:]) / 1e3
             finally:
                 p.kill()  # before it saves
                 p.wait()
@@ -168,7 +171,7 @@ def step(name, program, args):
             fields = pathlib.Path(f"/proc/{p.pid}/stat").read_text().rsplit(")", 1)[1].split()
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-        a, b = best(ours, lambda: min(clock(train) for _ in range(steps)), max(2, args.repeat // 4))
+        a, b = best(ours, lambda: min(clock(train) for _ in range(steps)), max(1, args.repeat // 4))
     print(f"{name} step, {rows}x{seq}, {n / 1e6:.1f} M parameters".ljust(34),
           f"{a * 1e3:9.1f} {b * 1e3:9.1f} {'ms':8} {b / a:6.2f}", flush=True)
 

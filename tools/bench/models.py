@@ -66,7 +66,7 @@ class Decoder(nn.Module):
         return self.head(self.ln(x))
 
 
-def nano(D=128, L=6, H=4, KV=2, ff=352, V=256, T=256):
+def nano(D=128, L=4, H=4, KV=2, ff=512, V=256, T=256):
     angle = torch.arange(T)[:, None] * 10000.0 ** -(torch.arange(D // H // 2) / (D // H // 2))
     rope = (angle.cos(), angle.sin())
     layers = [Layer(lambda d: nn.RMSNorm(d, 1e-5), Attention(D, H, KV, False, rope), Gated(D, ff), D) for _ in range(L)]
