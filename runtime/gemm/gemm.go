@@ -15,6 +15,7 @@
 package gemm
 
 import (
+	"math"
 	"sync"
 	"unsafe"
 )
@@ -69,8 +70,8 @@ const (
 	strip = 4
 	// packedA bounds the floats of A that are packed at once.
 	packedA = 1 << 20
-	// grain is the multiplications that are worth a thread of their own.
-	grain = 1 << 22
+	// share is the multiplications that are worth a share of their own.
+	share = 1 << 24
 	// small is the multiplications up to which threads pack A for themselves.
 	small = 1 << 27
 )
@@ -93,35 +94,51 @@ func run(p Parallel, j *job) {
 	}
 }
 
-// shares is the number of pieces that keep all threads busy to the end. Cutting the rows of A
-// for it packs B once more for each cut.
-func shares(p Parallel) int {
+// shares is the number of pieces of work: a few for each thread, so that one that was held up
+// leaves its share to the others, but none too small.
+func (j *job) shares(p Parallel) int {
+	threads := 8
 	if d, ok := p.(interface{ Threads() int }); ok {
-		return 4 * d.Threads()
+		threads = d.Threads()
 	}
-	return 32
+	return min(max(threads, j.m*j.n*j.k/share), 4*threads)
 }
 
-// apart cuts C into row blocks and panels; each range packs the rows of A that it needs. It is
+// cut divides C into parts of rows times cuts of panels. A part packs B again, a cut packs A
+// again; the factors are the measured costs of packing a row of either.
+func (j *job) cut(shares int) (parts, cuts int) {
+	panels, tiles := ceil(j.n, j.nr), ceil(j.m, j.mr)
+	least := math.MaxInt
+	for c := 1; c <= min(panels, shares); c++ {
+		n := min(ceil(shares, c), tiles)
+		if cost := 4*j.m*c + 3*j.n*n; cost < least && n*c >= min(shares, panels*tiles) {
+			least, parts, cuts = cost, n, c
+		}
+	}
+	return parts, cuts
+}
+
+// apart cuts C into rectangles; each packs the rows of A and columns of B that it needs. It is
 // for small products, where a second round of threads would cost more than packing twice.
 func (j *job) apart(p Parallel) {
 	panels := ceil(j.n, j.nr)
-	parts := min(ceil(j.m, 4*j.mr), ceil(shares(p), panels))
-	rows := ceil(ceil(j.m, parts), j.mr) * j.mr
-	parts = ceil(j.m, rows)
-	p.Parallel(int64(parts*panels), int64(ceil(grain, rows*j.nr*j.k)), func(lo, hi int64) {
+	parts, cuts := j.cut(j.shares(p))
+	rows, width := ceil(ceil(j.m, parts), j.mr)*j.mr, ceil(panels, cuts)
+	p.Parallel(int64(parts*cuts), 1, func(lo, hi int64) {
 		s := pool.Get().(*scratch)
 		defer pool.Put(s)
-		for i := int(lo); i < int(hi); {
-			part, from := i/panels, i%panels
-			to := min(panels, from+int(hi)-i)
-			m0, m1 := part*rows, min(j.m, (part+1)*rows)
-			a := grow(&s.own, ceil(m1-m0, j.mr)*j.mr*j.k)
+		for i := int(lo); i < int(hi); i++ {
+			m0, m1 := i/cuts*rows, min(j.m, (i/cuts+1)*rows)
+			from, to := i%cuts*width, min(panels, (i%cuts+1)*width)
+			if m0 >= m1 || from >= to {
+				continue
+			}
+			all := ceil(m1-m0, j.mr) * j.mr
+			a := grow(&s.own, all*j.k)
 			for k := 0; k < j.k; k += kc {
-				j.packA(a[ceil(m1-m0, j.mr)*j.mr*k:], m0, m1, k, min(kc, j.k-k))
+				j.packA(a[all*k:], m0, m1, k, min(kc, j.k-k))
 			}
 			j.region(s, a, m0, m1, m0, m1, from, to, 0, j.k)
-			i += to - from
 		}
 	})
 }
@@ -138,7 +155,7 @@ func (j *job) together(p Parallel) {
 	for m0 := 0; m0 < j.m; m0 += group {
 		m1 := min(j.m, m0+group)
 		tiles := ceil(m1-m0, j.mr)
-		parts := min(tiles, ceil(shares(p), panels))
+		parts := min(tiles, ceil(j.shares(p), panels))
 		rows := ceil(tiles, parts) * j.mr
 		parts = ceil(m1-m0, rows)
 		for k0 := 0; k0 < j.k; k0 += terms {
