@@ -25,11 +25,11 @@ model nano(D = 128, L = 4, H = 4, KV = 2, F = 512, V = 256, hd = D / H) {
 train {
   seq       = 128
   batch     = 8 rows
-  steps     = 1400
+  steps     = 1500
   optimizer = adamw(beta1 = 0.9, beta2 = 0.95, decay = 0.1)
-  lr        = cosine(peak = 4e-3, warmup = 60, final = 1e-4)
+  lr        = linear(peak = 4e-3, warmup = 60, final = 0)
   clip      = 1.0
-  eval      = every(700, batches = 64)
-  save      = every(700, keep = 2)
+  eval      = every(750, batches = 64)
+  save      = every(750, keep = 2)
   seed      = 1337
 }

@@ -11,7 +11,7 @@ step "mtc compile models/nano.mt"
 "$mtc" compile models/nano.mt -o build/nano
 step "mtc run build/nano: training on $src"
 rm -rf runs/nano
-"$mtc" run build/nano --data "$src/**/*.go" --out runs/nano
+"$mtc" run build/nano --data "$src/**/*.go" --holdout 0.1 --out runs/nano
 step "mtc generate runs/nano"
 "$mtc" generate runs/nano --prompt $'package main\n\nimport (\n\t"fmt"\n' --tokens 400 --temperature 0.7 --top-k 40 --seed 7
 step "done"

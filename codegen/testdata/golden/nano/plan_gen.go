@@ -196,7 +196,7 @@ var thePlan = plan.Plan{
 	Clip:             true,
 	Slots:            2,
 	GradSlots:        2,
-	Train:            plan.Train{Steps: 1100, Optimizer: plan.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-08, Decay: 0.1}, LR: plan.Schedule{Kind: "cosine", Peak: 0.004, Final: 0.0001, Warmup: 60}, Clip: 1, EvalEvery: 550, EvalSteps: 40, SaveEvery: 550, SaveKeep: 2, Seed: 1337},
+	Train:            plan.Train{Steps: 1500, Optimizer: plan.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-08, Decay: 0.1}, LR: plan.Schedule{Kind: "linear", Peak: 0.004, Warmup: 60}, Clip: 1, EvalEvery: 750, EvalSteps: 64, SaveEvery: 750, SaveKeep: 2, Seed: 1337},
 	Arenas:           theArenas,
 	Buffers:          theBuffers,
 	Slabs:            theSlabs,
