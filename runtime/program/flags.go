@@ -29,6 +29,7 @@ var TrainFlags = []Flag{
 	{Name: "holdout", Arg: "SHARE", Doc: "evaluate on this share of the training files, held out by name"},
 	{Name: "eval-every", Arg: "N", Doc: "evaluate after every N steps; 0: only at the end"},
 	{Name: "save-every", Arg: "N", Doc: "write a checkpoint after every N steps; 0: only at the end"},
+	{Name: "no-save", Doc: "write no checkpoint, not at the end either: for timing"},
 	{Name: "out", Arg: "DIR", Doc: "folder of the run (default runs/MODEL)"},
 	{Name: "metrics", Arg: "FILE", Doc: "JSON lines of every step (default OUT/metrics.jsonl)"},
 	{Name: "seed", Arg: "S", Doc: "of the weights' start and the order of the data"},
@@ -36,6 +37,7 @@ var TrainFlags = []Flag{
 	{Name: "resume", Arg: "WHICH", Doc: "go on from a checkpoint: latest (default), a step, or a folder", Optional: true},
 	{Name: "max-skipped", Arg: "N", Doc: "stop after N steps in a row without a finite gradient (default 10; 0: never)"},
 	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
+	{Name: "no-memory-check", Doc: "start even if the machine says that its memory is too little: for a virtual machine whose memory grows with use"},
 	{Name: "root", Arg: "DIR", Doc: "folder that the .mt's data paths are relative to (default: the working folder)"},
 }
 

@@ -23,6 +23,8 @@ type settings struct {
 	threads    int64
 	maxSkipped int64
 	resume     bool
+	noSave     bool
+	noCheck    bool                   // of free memory
 	from       *checkpoint.Checkpoint // to resume from
 	before     *plan.Train            // what was in force when that was written, nil when unknown
 }
@@ -38,7 +40,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		"steps": &t.Steps, "data": &t.Data, "eval-data": &t.EvalData, "holdout": &t.Holdout,
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
-		"threads": &s.threads, "root": &root,
+		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "no-memory-check": &s.noCheck,
 	} {
 		fs.bind(name, to)
 	}
@@ -95,6 +97,9 @@ func (s *settings) override(fs *flagSet, t *plan.Train) {
 	}
 	if fs.given("save-every") {
 		to.SaveEvery = t.SaveEvery
+	}
+	if s.noSave {
+		to.SaveEvery = 0
 	}
 	if fs.given("seed") {
 		to.Seed = t.Seed

@@ -51,8 +51,10 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer s.corpus.Close()
-	if err := preflight(p.Plan, false); err != nil {
-		return err
+	if !set.noCheck {
+		if err := preflight(p.Plan, false); err != nil {
+			return err
+		}
 	}
 	unlock, err := s.openFolder()
 	if err != nil {
@@ -199,7 +201,7 @@ func (s *session) run() error {
 	if err != nil && !errors.Is(err, errInterrupted) {
 		return err
 	}
-	if s.savedStep != s.engine.State().Step {
+	if s.savedStep != s.engine.State().Step && !s.noSave {
 		return s.save(s.engine.State())
 	}
 	return nil

@@ -1,12 +1,19 @@
 """Compares what a program computed with what is right.
 
   compare.py DUMP FIXTURE TOLERANCE   a debug-step dump against a fixture, by kind of tensor
+  compare.py DUMP FIXTURE bf16        the same, for a program in bf16
   compare.py --curve RUN REFERENCE    the losses of two runs' metrics, step by step
 
 Prints one line; the exit status is 1 when a difference is larger than allowed. The rules are
 those of e2e: a tensor's scale is its largest value, but at least a hundredth of its kind's.
+
+In bf16 the logits and the first gradients may differ by half as much again as PyTorch's do for
+the same model (bf16.json, made by tools/fixtures/bf16.py): a single element at the worst, and
+all of them together (||got - want|| / ||want||), which a wrong tensor cannot pass. Losses, norms
+and weights of the ten steps, for which master weights are float32, have one bound each.
 """
 import json
+import os
 import sys
 
 import numpy as np
@@ -26,15 +33,28 @@ def read(path):
     return out
 
 
+# BF16 bounds what goes through updates: three times what was seen on an H200.
+BF16 = {"loss": 5e-3, "norm": 5e-2, "final": 3e-2}
+
+
+def allowances(fixture, tolerance):
+    """By kind; "KIND norm" is for all of its tensors together."""
+    if tolerance != "bf16":
+        return dict.fromkeys(("loss", "norm", "logits", "grad", "final"), float(tolerance))
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "bf16.json")) as f:
+        torch = json.load(f)[os.path.basename(fixture).split(".")[0]]
+    return BF16 | {kind: 1.5 * v for kind, v in torch.items()}
+
+
 def tensors(dump, fixture, tolerance):
-    got, want = read(dump), read(fixture)
+    got, want, allowed = read(dump), read(fixture), allowances(fixture, tolerance)
     parts, bad = [], []
     for kind in ("loss", "norm", "logits", "grad", "final"):
         names = [n for n in want if n == kind or n.startswith(kind + ".")]
         if not names:
             continue
         top = max(np.abs(want[n]).max() for n in names)
-        worst, where = -1.0, ""
+        worst, where, far, size = -1.0, "", 0.0, 0.0
         for n in names:
             if n not in got or got[n].size != want[n].size:
                 bad.append(n + " is missing or has another size")
@@ -45,13 +65,18 @@ def tensors(dump, fixture, tolerance):
                 share = np.inf
             if share > worst:
                 worst, where = share, n
-            if not share <= tolerance:
-                bad.append(f"{n}: {share:.3g}")
+            if not share <= allowed[kind]:
+                bad.append(f"{n}: {share:.3g}, and {allowed[kind]:.3g} is allowed")
+            far += np.square(got[n] - want[n]).sum()
+            size += np.square(want[n]).sum()
+        far = np.sqrt(far / size)
+        if kind + " norm" in allowed and not far <= allowed[kind + " norm"]:
+            bad.append(f"all of {kind}: {far:.3g}, and {allowed[kind + ' norm']:.3g} is allowed")
         parts.append(f"{kind} {worst:.1e}")
-        print(f"{kind}: the largest difference is {worst:.3g} of {where}", file=sys.stderr)
+        print(f"{kind}: the largest difference is {worst:.3g} ({where}; {allowed[kind]:.3g} is allowed), of all together {far:.3g}", file=sys.stderr)
     for b in bad[:20]:
         print("  over:", b, file=sys.stderr)
-    print(", ".join(parts) + (f"; {len(bad)} over {tolerance}, first {bad[0]}" if bad else ""))
+    print(", ".join(parts) + (f"; {len(bad)} too large, first {bad[0]}" if bad else ""))
     return 1 if bad else 0
 
 
@@ -74,4 +99,4 @@ def curve(run, reference):
 if __name__ == "__main__":
     if sys.argv[1] == "--curve":
         sys.exit(curve(sys.argv[2], sys.argv[3]))
-    sys.exit(tensors(sys.argv[1], sys.argv[2], float(sys.argv[3])))
+    sys.exit(tensors(sys.argv[1], sys.argv[2], sys.argv[3]))

@@ -54,7 +54,7 @@ if [[ $parts == *" programs "* ]]; then
     fixture=e2e/testdata/fixtures/$family.safetensors
     [ -f "$fixture" ] || continue
     tol=1e-4
-    case $name in *.bf16.*) tol=4e-2 ;; esac
+    case $name in *.bf16.*) tol=bf16 ;; esac
     start=$(now)
     timeout 120 "$p" debug-step --fixture "$fixture" --dump "$work/$name.safetensors" >"$work/$name.log" 2>&1
     rc=$?

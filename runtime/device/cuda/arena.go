@@ -86,7 +86,10 @@ func (d *Device) allocDevice(a *arena) error {
 
 func (d *Device) allocHost(a *arena) error {
 	size := (max(a.size, 1) + hugePage - 1) / hugePage * hugePage
-	b, err := syscall.Mmap(-1, 0, int(size+hugePage), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	// Nothing is reserved: a system may guess from the memory it has now, and that of a virtual
+	// machine can grow. All is touched at once.
+	const flags = syscall.MAP_PRIVATE | syscall.MAP_ANON | syscall.MAP_NORESERVE
+	b, err := syscall.Mmap(-1, 0, int(size+hugePage), syscall.PROT_READ|syscall.PROT_WRITE, flags)
 	if err != nil {
 		return &device.MemoryError{Memory: device.HostMemory, Want: a.size, Of: err.Error()}
 	}

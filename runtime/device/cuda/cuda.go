@@ -63,6 +63,8 @@ type Device struct {
 	jitter    *jitter // nil: none
 
 	streams [device.Host]*stream
+	copies  streamHandle // of Read and Write
+	own     cu.Stream    // the same
 	host    *hostLane
 	lt      *blas
 	kernels kernels
@@ -126,6 +128,10 @@ func New(o Options) (*Device, error) {
 			return nil, cannotUse(info.Name, err)
 		}
 	}
+	if d.own, err = cu.MakeStream(cu.NonBlocking); err != nil {
+		return nil, cannotUse(info.Name, err)
+	}
+	d.copies = handleOfStream(d.own)
 	// A wait for what has happened shows whether there are waits on memory. The driver's
 	// attribute of that name is about an older interface.
 	if !d.noWaits {
@@ -238,6 +244,7 @@ func (d *Device) Close() error {
 	for _, s := range d.streams {
 		s.close()
 	}
+	_ = d.own.Destroy()
 	d.lt.close()
 	d.kernels.close()
 	for i := range d.arenas {

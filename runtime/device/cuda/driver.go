@@ -80,10 +80,14 @@ static int copy(CUcontext c, CUstream s, int kind, uint64_t dst, uint64_t src, s
 	return cuMemcpyAsync(dst, src, n, s);
 }
 
-static int copy_now(CUcontext c, int kind, uint64_t dev, void* host, size_t n) {
+// copy_now returns when the bytes are where they go. cuMemcpyHtoD does not do that: from
+// pageable memory it returns when the source has been read, and streams that do not wait for
+// the default one could then read device memory before the bytes arrive.
+static int copy_now(CUcontext c, CUstream s, int kind, uint64_t dev, void* host, size_t n) {
 	int rc = bind(c);
 	if (rc) return rc;
-	return kind == 0 ? cuMemcpyHtoD(dev, host, n) : cuMemcpyDtoH(host, dev, n);
+	rc = kind == 0 ? cuMemcpyHtoDAsync(dev, host, n, s) : cuMemcpyDtoHAsync(host, dev, n, s);
+	return rc ? rc : cuStreamSynchronize(s);
 }
 
 static int host_register(CUcontext c, uint64_t p, size_t n) {
@@ -262,12 +266,12 @@ func (d *Device) copyAsync(s streamHandle, k copyKind, dst, src uint64, n int64)
 	return result(C.copy(d.ctx, s, C.int(k), C.uint64_t(dst), C.uint64_t(src), C.size_t(n)))
 }
 
-// copyNow blocks; Go memory stands in for the host.
+// copyNow blocks until the bytes are there; the host side is Go memory.
 func (d *Device) copyNow(k copyKind, dev uint64, host []byte) error {
 	if len(host) == 0 {
 		return nil
 	}
-	return result(C.copy_now(d.ctx, C.int(k), C.uint64_t(dev), unsafe.Pointer(unsafe.SliceData(host)), C.size_t(len(host))))
+	return result(C.copy_now(d.ctx, d.copies, C.int(k), C.uint64_t(dev), unsafe.Pointer(unsafe.SliceData(host)), C.size_t(len(host))))
 }
 
 func (d *Device) hostRegister(p uintptr, n int64) error {

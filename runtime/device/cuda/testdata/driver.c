@@ -155,7 +155,8 @@ int cuMemFree_v2(ptr_t p) {
 	return 0;
 }
 int cuMemsetD8_v2(ptr_t p, unsigned char c, size_t n) { memset((void *)p, c, n); return 0; }
-int cuMemcpyHtoD_v2(ptr_t d, const void *s, size_t n) { memcpy((void *)d, s, n); return dead; }
+// Nothing may call it: from pageable memory it returns before the bytes arrive.
+int cuMemcpyHtoD_v2(ptr_t d, const void *s, size_t n) { return 801; }
 int cuMemcpyDtoH_v2(void *d, ptr_t s, size_t n) { memcpy(d, (void *)s, n); return dead; }
 int cuMemcpyHtoDAsync_v2(ptr_t d, const void *s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = (void *)d, .src = (void *)s, .n = n}); }
 int cuMemcpyDtoHAsync_v2(void *d, ptr_t s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = d, .src = (void *)s, .n = n}); }
