@@ -59,7 +59,7 @@ def shard(work, vocab):
 
 
 class Watch(threading.Thread):
-    """The most device memory in use, in GiB, and whether the clocks were held back."""
+    """The most device memory in use, in GiB."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -67,7 +67,7 @@ class Watch(threading.Thread):
         self.start()
 
     def run(self):
-        while not self.done.wait(1.0):
+        while not self.done.wait(2.0):
             p = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True)
             try:
                 self.used = max(self.used, float(p.stdout.split()[0]) / 1024)

@@ -88,13 +88,6 @@ if [[ $parts == *" curves "* ]]; then
     row "$name, 60 steps" "$([ $rc -eq 0 ] && echo ok || echo FAIL)" "$(since "$start")" "$note"
     cp "$work/run-$name/metrics.jsonl" "$OUT/$name.jsonl" 2>/dev/null
   done
-  if [ -f "$work/programs/gpt2-124m.bf16" ]; then
-    start=$(now)
-    timeout 200 "$work/programs/gpt2-124m.bf16" --data "$work/corpus.txt" --steps 8 --eval-every 0 --save-every 0 --out "$work/run-gpt2" >"$work/gpt2.log" 2>&1
-    rc=$?
-    { echo "=== gpt2-124m: exit $rc"; cat "$work/gpt2.log"; } >>"$OUT/programs.log"
-    row "gpt2-124m.bf16, 8 steps" "$([ $rc -eq 0 ] && echo ok || echo FAIL)" "$(since "$start")" "$(grep -E 'tok/s' "$work/gpt2.log" | tail -1)"
-  fi
 fi
 
 echo

@@ -48,7 +48,6 @@ if [ "$what" != tests ]; then
     program "nano.$precision.resident" models/nano.mt --target cuda --set train.precision=$precision
     program "nano.$precision.stream" models/nano.mt --target cuda --set train.precision=$precision --placement stream
   done
-  program gpt2-124m.bf16 models/gpt2.mt --target cuda
   rm -rf $out/src
   say "$(ls $out/programs | wc -l) programs"
 fi
