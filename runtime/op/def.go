@@ -33,6 +33,10 @@ type Def struct {
 	// Weights, Tables, State and Consts. An *ArgError says which argument does not fit.
 	Infer func(c *Call) error
 
+	// Causal names the flag without which a position sees later ones: a loss on the next token
+	// would then be that of copying it, so the compiler wants the flag. "" for ops that keep
+	// positions apart anyway.
+	Causal string
 	// RowWise says that row r of the output depends on row r of each input only, so that the
 	// op may run over chunks of rows (the head's chunks, an expert's rows).
 	RowWise bool

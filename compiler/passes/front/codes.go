@@ -35,6 +35,7 @@ const (
 	codeHead       = "MT0317" // a head that is not a head
 	codeNotConst   = "MT0318" // a tensor where a constant is wanted, or the reverse
 	codeUnassigned = "MT0319" // a variable that the taken branch leaves without a value
+	codeCausal     = "MT0320" // an op that sees the tokens the loss asks for
 	codeMapPath    = "MT0321" // a weights map entry that names no weight
 	codeMapMissing = "MT0322" // a weight without an entry
 	codeMapOverlap = "MT0323" // a weight or foreign tensor with two entries

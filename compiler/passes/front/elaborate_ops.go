@@ -66,7 +66,30 @@ func (f *frame) callOp(d *op.Def, c *ast.Call, implicit ast.Ident) *val {
 	if !ok {
 		return bad()
 	}
+	f.causal(call, info, c)
 	return f.node(call, in, info, c.Span)
+}
+
+// causal reports an op that sees later positions: every model's loss is on the next token,
+// which such an op would only have to copy.
+func (f *frame) causal(call *op.Call, info *nodeInfo, c *ast.Call) {
+	flag := call.Def.Causal
+	if flag == "" || call.Bool(flag) {
+		return
+	}
+	s := f.e.s
+	if at, ok := info.args[flag]; ok {
+		s.errorf(codeCausal, at, "`%s` is false here, so `%s` sees the tokens that the loss asks it for", flag, call.Def.Name).
+			Note("the loss is on the next token; a model that sees it learns to copy it").
+			Hint("write `%s`", flag)
+		return
+	}
+	d := s.errorf(codeCausal, c.Callee.Span, "`%s` without `%s` sees the tokens that the loss asks it for", call.Def.Name, flag).
+		Note("the loss is on the next token; a model that sees it learns to copy it")
+	if call.Has("window") {
+		d.Note("a `window` alone reaches to both sides")
+	}
+	d.Hint("add `%s`: `%s(..., %s)`", flag, call.Def.Name, flag)
 }
 
 // tie resolves `tie = if tied then wte else none` to a label, or nil for none.

@@ -40,7 +40,8 @@ var Def = op.Def{
 		{Name: "cap", Kind: op.Float, Default: op.None(), Doc: "logits become cap * tanh(logits / cap)"},
 		{Name: "scale", Kind: op.Float, Default: op.None(), Doc: "factor on the logits; none: 1 / sqrt(hd)"},
 	},
-	Infer: infer,
+	Infer:  infer,
+	Causal: "causal",
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"q", "k", "v"}, Writes: []string{"y", "lse"},
 	}, func(c *op.Call, s op.Sizes) int64 { return 4 * pairFLOPs(c, s) }),
