@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Path string // the .mt file; `use` paths are relative to it
 	Text []byte // the file's text when not nil: Path is then only a name and a folder
-	// ReadFile reads used files (and Path when Text is nil); nil: os.ReadFile.
+	// ReadFile reads used files (and Path when Text is nil); nil: parser.ReadFile.
 	ReadFile func(path string) ([]byte, error)
 
 	Model  string   // which model of the file; "": its only one

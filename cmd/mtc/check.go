@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -77,6 +76,11 @@ func frontPasses() []string {
 // checkFile checks one file. Findings go to all; the error is of reading it.
 func checkFile(ctx context.Context, e *env, name string, o checkOptions, all *diag.List) error {
 	text, err := readText(e, name)
+	var unread *diag.List
+	if errors.As(err, &unread) {
+		all.Append(unread) // the other files have their findings too
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -96,10 +100,13 @@ func checkFile(ctx context.Context, e *env, name string, o checkOptions, all *di
 		return err
 	}
 	if res.Dump != "" {
-		fmt.Fprint(e.out, res.Dump)
+		if _, err := fmt.Fprint(e.out, res.Dump); err != nil {
+			return err
+		}
 	}
 	if l.Err() == nil && o.dump == "none" && e.diagStyle != "json" {
-		fmt.Fprintln(e.out, summary(name, res.Model))
+		_, err := fmt.Fprintln(e.out, summary(name, res.Model))
+		return err
 	}
 	return nil
 }
@@ -124,25 +131,15 @@ func commas(n int64) string {
 // readText reads a file, or the input for "-".
 func readText(e *env, name string) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(e.in)
+		text, err := parser.Read(e.in)
+		if err != nil {
+			return nil, cannotRead(name, err)
+		}
+		return text, nil
 	}
-	info, err := os.Stat(name)
+	text, err := parser.ReadFile(name)
 	if err != nil {
-		return nil, missingFile(name, err)
+		return nil, cannotRead(name, err)
 	}
-	if info.Size() > parser.MaxBytes {
-		// What is over the limit is refused by its size: one byte more than allowed says as
-		// much as all of it.
-		return readSome(name, parser.MaxBytes+1)
-	}
-	return os.ReadFile(name)
-}
-
-func readSome(name string, n int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, n))
+	return text, nil
 }

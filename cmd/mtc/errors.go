@@ -1,6 +1,11 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/source"
+)
 
 // cliError is an error with an exit code and help, for what is not tied to a place in a text.
 type cliError struct {
@@ -10,6 +15,30 @@ type cliError struct {
 }
 
 func (e *cliError) Error() string { return e.msg }
+
+// diagCode is the code of the error's page: what the command line, what was given, or what the
+// machine has wrong.
+func (e *cliError) diagCode() string {
+	switch e.code {
+	case exitUsage:
+		return "MT0701"
+	case exitMachine:
+		return "MT0703"
+	case exitInternal:
+		return "MT0001"
+	}
+	return "MT0702"
+}
+
+// finding is the error as a diagnostic.
+func (e *cliError) finding() *diag.List {
+	var l diag.List
+	d := l.Errorf(e.diagCode(), source.Span{}, "%s", e.msg)
+	for _, h := range e.help {
+		d.Hint("%s", h)
+	}
+	return &l
+}
 
 // hint adds a line of help: what to write or run.
 func (e *cliError) hint(format string, args ...any) *cliError {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/format"
 	"github.com/megatrain/mtc/lang/source"
 )
@@ -27,12 +29,18 @@ are, and the meaning stays the same. A file with syntax errors is left alone.`,
 				return usageErrorf("`-w` and `-l` exclude each other")
 			}
 			changed := 0
+			var all diag.List
 			for _, name := range args {
 				text, err := readText(e, name)
-				if err != nil {
-					return err
+				var out []byte
+				if err == nil {
+					out, err = formatText(name, text)
 				}
-				out, err := formatText(name, text)
+				var found *diag.List
+				if errors.As(err, &found) {
+					all.Append(found) // the other files are formatted all the same
+					continue
+				}
 				if err != nil {
 					return err
 				}
@@ -55,6 +63,9 @@ are, and the meaning stays the same. A file with syntax errors is left alone.`,
 					}
 				}
 			}
+			if err := all.Err(); err != nil {
+				return err
+			}
 			if changed > 0 {
 				return exitStatus(exitInput)
 			}
@@ -66,8 +77,13 @@ are, and the meaning stays the same. A file with syntax errors is left alone.`,
 	return cmd
 }
 
-// replaceFile writes a file so that a crash leaves either the old or the new text; its mode is kept.
+// replaceFile writes a file so that a crash leaves either the old or the new text; its mode is
+// kept, and a link stays one.
 func replaceFile(name string, text []byte) error {
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return err

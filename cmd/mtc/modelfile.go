@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/lang/source"
 )
 
 // onlyModelFile is the one .mt file of the working folder.
@@ -25,12 +27,22 @@ func onlyModelFile() (string, error) {
 	return "", usageErrorf("there are %d .mt files in this folder", len(names)).hint("name one: %s", suggest.List(names))
 }
 
-// missingFile words the error of a file that is not there, with the nearest name in its folder.
-func missingFile(name string, err error) error {
+// cannotRead words the error of a model's file that cannot be read, as a finding; where a name
+// in its folder is near, the help names it.
+func cannotRead(name string, err error) error {
+	var l diag.List
 	if !errors.Is(err, fs.ErrNotExist) {
-		return err
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err // the message names the path already
+		}
+		d := l.Errorf("MT0204", source.Span{}, "cannot read %s: %v", name, err)
+		if !errors.Is(err, fs.ErrPermission) {
+			d.Hint("name a .mt file, or `-` for the input")
+		}
+		return l.Err()
 	}
-	ce := inputErrorf("there is no file %s", name)
+	d := l.Errorf("MT0204", source.Span{}, "there is no file %s", name)
 	dir, base := filepath.Split(name)
 	entries, _ := os.ReadDir(filepath.Clean("./" + dir))
 	if filepath.IsAbs(name) {
@@ -43,7 +55,7 @@ func missingFile(name string, err error) error {
 		}
 	}
 	if near := suggest.Nearest(base, names); near != "" {
-		return ce.hint("did you mean `%s`?", dir+near)
+		d.Hint("did you mean `%s`?", dir+near)
 	}
-	return ce
+	return l.Err()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/fault"
 )
 
@@ -24,6 +25,8 @@ type env struct {
 	diagStyle string
 	// diagToOut sends diagnostics to out: they are the result (check --diag=json).
 	diagToOut bool
+	// results is out where a verb itself writes all of it.
+	results *output
 }
 
 // The exit codes.
@@ -40,12 +43,21 @@ func run(args []string, in io.Reader, out, errw io.Writer) (code int) {
 	e := &env{in: in, out: out, err: errw, diagStyle: "text"}
 	defer func() {
 		if r := recover(); r != nil {
+			code = exitInternal
+			if e.diagStyle == "json" {
+				var l diag.List
+				d := l.Errorf("MT0001", source.Span{}, "internal error: %v", r)
+				for _, f := range ownFrames(debug.Stack()) {
+					d.Note("in %s", f)
+				}
+				e.report(&l)
+				return
+			}
 			fmt.Fprintf(errw, "internal error: %v\n", r)
 			for _, f := range ownFrames(debug.Stack()) {
 				fmt.Fprintf(errw, "  in %s\n", f)
 			}
 			fmt.Fprintf(errw, "  help: this is a fault of mtc, not of your input; please report it with the command line and the .mt file\n")
-			code = exitInternal
 		}
 	}()
 	root := newRootCmd(e)
@@ -73,6 +85,14 @@ func newRootCmd(e *env) *cobra.Command {
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		switch cmd.Name() {
+		case "run", "generate", "compile": // they hand the output on to a program as it is
+		default:
+			e.results = &output{w: e.out}
+			e.out = e.results
+		}
+	}
 	enumFlag(root.PersistentFlags(), &e.diagStyle, "diag", "", "how errors are printed", "text", "short", "json")
 	root.SetFlagErrorFunc(flagError)
 	for _, v := range verbs {
@@ -185,6 +205,10 @@ func count(n int, what string) string {
 
 // finish prints what is wrong and returns the exit code.
 func (e *env) finish(err error) int {
+	if err == nil && e.results != nil && e.results.err != nil {
+		err = machineErrorf("the output cannot be written: %v", e.results.err)
+		e.diagToOut = false
+	}
 	var status exitStatus
 	var list *diag.List
 	var ce *cliError
@@ -197,18 +221,43 @@ func (e *env) finish(err error) int {
 	case errors.As(err, &list):
 		e.report(list)
 		return codeOf(list)
-	case errors.As(err, &ce):
-		fmt.Fprintf(e.err, "error: %s\n", ce.msg)
+	case errors.As(err, &fe) && !errors.As(err, &ce):
+		if e.diagStyle == "text" {
+			fmt.Fprint(e.err, fault.Text(err))
+		} else {
+			e.report(findingOf(fe))
+		}
+		return fe.ExitCode()
+	case !errors.As(err, &ce):
+		ce = inputErrorf("%v", err)
+	}
+	if e.diagStyle == "text" {
+		fmt.Fprintf(e.err, "error[%s]: %s\n", ce.diagCode(), ce.msg)
 		for _, h := range ce.help {
 			fmt.Fprintf(e.err, "  help: %s\n", h)
 		}
-		return ce.code
-	case errors.As(err, &fe):
-		fmt.Fprint(e.err, fault.Text(err))
-		return fe.ExitCode()
+	} else {
+		e.report(ce.finding())
 	}
-	fmt.Fprintf(e.err, "error: %v\n", err)
-	return exitInput
+	return ce.code
+}
+
+// findingOf is a fault as a diagnostic.
+func findingOf(fe *fault.Error) *diag.List {
+	var l diag.List
+	msg := fe.Message
+	if fe.Err != nil {
+		msg += ": " + fe.Err.Error()
+	}
+	d := l.Errorf(fe.Code, source.Span{}, "%s", msg)
+	d.Path = fe.Path
+	if fe.Offset >= 0 {
+		d.Note("at byte %d", fe.Offset)
+	}
+	if fe.Hint != "" {
+		d.Hint("%s", fe.Hint)
+	}
+	return &l
 }
 
 // report prints diagnostics as --diag says.

@@ -47,10 +47,10 @@ func TestExitCodes(t *testing.T) {
 		text string
 	}{
 		{"nothing wrong", nil, 0, ""},
-		{"plain error", errors.New("disk on fire"), 1, "error: disk on fire\n"},
-		{"input", inputErrorf("no").hint("do"), 1, "error: no\n  help: do\n"},
-		{"usage", usageErrorf("no"), 2, "error: no\n"},
-		{"machine", machineErrorf("no"), 3, "error: no\n"},
+		{"plain error", errors.New("disk on fire"), 1, "error[MT0702]: disk on fire\n"},
+		{"input", inputErrorf("no").hint("do"), 1, "error[MT0702]: no\n  help: do\n"},
+		{"usage", usageErrorf("no"), 2, "error[MT0701]: no\n"},
+		{"machine", machineErrorf("no"), 3, "error[MT0703]: no\n"},
 		{"of a child", exitStatus(130), 130, ""},
 		{"diagnostics", list("MT0301"), 1, "error[MT0301]: found\n"},
 		{"memory", list("MT0410"), 3, "error[MT0410]: found\n"},

@@ -2,7 +2,7 @@
 //
 // Messages are lower case, in plain words, without a full stop, and never blame. A
 // diagnostic has a stable code (MT01 syntax, MT02 names, MT03 shapes and types, MT04
-// memory, MT05 device, MT06 data; MT00 internal), one primary span, at most two
+// memory, MT05 device, MT06 data, MT07 the command line; MT00 internal), one primary span, at most two
 // more, and help that says what to write. Rendering is in text.go and json.go.
 package diag
 
@@ -40,6 +40,7 @@ type Diagnostic struct {
 	Code     string
 	Severity Severity
 	Message  string
+	Path     string // the file meant, where no text of it is at hand; "" with spans
 	Labels   []Label
 	Notes    []string
 	Help     []string

@@ -51,6 +51,9 @@ func writeJSON(w io.Writer, d *Diagnostic) {
 			j.Related = append(j.Related, p)
 		}
 	}
+	if j.File == "" {
+		j.File = d.Path
+	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(&j); err != nil {
@@ -60,6 +63,9 @@ func writeJSON(w io.Writer, d *Diagnostic) {
 
 func writeShort(w io.Writer, d *Diagnostic) {
 	at := d.Span().String()
+	if at == "" {
+		at = d.Path
+	}
 	if at != "" {
 		at += ": "
 	}

@@ -23,7 +23,7 @@ type scanner struct {
 func (p *parser) scan() ([]token, bool) {
 	text := p.file.Text
 	if len(text) > MaxBytes {
-		p.errorf("MT0104", p.span(0, 0), "the file has %d bytes, more than the %d a .mt file may have", len(text), MaxBytes).
+		p.errorf("MT0104", p.span(0, 0), "the file has more than the %d bytes a .mt file may have", MaxBytes).
 			Hint("a .mt file holds a model's text; data and weights are named in it by path")
 		return nil, false
 	}

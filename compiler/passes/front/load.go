@@ -21,7 +21,7 @@ const maxFiles = 256
 func Load(s *State) {
 	s.files, s.uses = map[string]*ast.File{}, map[*ast.File][]*ast.File{}
 	if s.In.ReadFile == nil {
-		s.In.ReadFile = os.ReadFile
+		s.In.ReadFile = parser.ReadFile
 	}
 	text := s.In.Text
 	if text == nil {
