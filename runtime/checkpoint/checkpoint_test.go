@@ -217,6 +217,20 @@ func TestDamageIsSaidWithThePreviousGoodOne(t *testing.T) {
 				if c, err := Resolve(dir, filepath.Base(good)); err != nil || c.Verify() != nil {
 					t.Errorf("the good one does not open: %v", err)
 				}
+				// What is advised works: the damaged ones are no later history, and go aside.
+				if err := Newest(dir, 1); err != nil {
+					t.Errorf("going on from the good one: %v", err)
+				}
+				aside, err := SetAside(dir, 1)
+				if err != nil || len(aside) != 2 {
+					t.Errorf("set aside %v: %v", aside, err)
+				}
+				if d := cmp.Diff([]string{"step-000001", "step-000002.damaged", "step-000003.damaged"}, names(t, dir)); d != "" {
+					t.Error(d)
+				}
+				if c, err := Latest(dir); err != nil || c.State.Step != 1 {
+					t.Errorf("the newest is now %v: %v", c, err)
+				}
 			})
 		}
 	}
@@ -392,7 +406,7 @@ func TestFullDiskLeavesTheLastGoodOne(t *testing.T) {
 		m := newMemory(2)
 		_, err := Save(dir, state(2), FromSlabs(m.plan, m.view), 1)
 		create = func(path string) (syncWriter, error) { return os.Create(path) }
-		wantFault(t, fmt.Sprint(room), err, "MT0623", "step 2", "no space left", "MB", "step-000001 is untouched")
+		wantFault(t, fmt.Sprint(room), err, "MT0623", "step 2", "no space left", "MB", "step-000001 is untouched", "`--resume --out "+dir+"`")
 		var f *fault.Error
 		if errors.As(err, &f) && f.ExitCode() != 3 {
 			t.Errorf("exit code %d for a full disk", f.ExitCode())
@@ -424,6 +438,23 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	}
 	_, err = Save(locked, state(1), FromSlabs(m.plan, m.view), 0)
 	wantFault(t, "no permission", err, "MT0623", "permission denied")
+}
+
+// TestSetAsideLosesNothing: a name that is taken already is not overwritten.
+func TestSetAsideLosesNothing(t *testing.T) {
+	dir := t.TempDir()
+	mustSave(t, dir, 1, 0)
+	for range 3 {
+		if err := os.Remove(filepath.Join(mustSave(t, dir, 2, 0), manifestFile)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := SetAside(dir, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff([]string{"step-000001", "step-000002.damaged", "step-000002.damaged-2", "step-000002.damaged-3"}, names(t, dir)); d != "" {
+		t.Error(d)
+	}
 }
 
 func TestSaveSweepsWhatACrashLeft(t *testing.T) {

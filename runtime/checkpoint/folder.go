@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -18,6 +19,8 @@ const (
 	prefix    = "step-"
 	tmpPrefix = ".tmp-step-"
 	oldPrefix = ".old-step-"
+	// damagedSuffix follows the name of a damaged checkpoint that was set aside.
+	damagedSuffix = ".damaged"
 )
 
 func folderName(step int64) string { return fmt.Sprintf("%s%06d", prefix, step) }
@@ -120,18 +123,58 @@ func Fresh(dir string) error {
 		Help("`--resume` goes on with it; another --out starts a new run")
 }
 
-// Newest refuses to continue from a checkpoint that has later ones beside it in dir: they
-// would stay behind as the newest of an abandoned history.
+// Newest refuses to continue from a checkpoint that has later whole ones beside it in dir: they
+// would stay behind as the newest of an abandoned history. Damaged ones do not count; SetAside
+// moves them out of the way.
 func Newest(dir string, step int64) error {
 	all, err := List(dir)
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	if last := all[len(all)-1]; last.Step > step {
+	for _, last := range slices.Backward(all) {
+		if last.Step <= step {
+			break
+		}
+		if !whole(last.Path) {
+			continue
+		}
 		return fault.New("MT0626", dir, "going on from step %d would leave %s behind as the newest", step, filepath.Base(last.Path)).
 			Help("remove or rename the later ones first, or give another --out folder with `--resume=%s`", fault.Shell(filepath.Join(dir, folderName(step))))
 	}
 	return nil
+}
+
+// whole says whether all of a checkpoint can be read as it was written.
+func whole(path string) bool {
+	c, err := open(path)
+	return err == nil && c.verify() == nil
+}
+
+// SetAside renames the checkpoints of dir after a step, which Newest found damaged, to names
+// that no later run takes for checkpoints, and returns those. Nothing is lost.
+func SetAside(dir string, step int64) (renamed []string, err error) {
+	all, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		if c.Step <= step {
+			continue
+		}
+		to := c.Path + damagedSuffix
+		for n := 2; ; n++ {
+			if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			to = fmt.Sprintf("%s%s-%d", c.Path, damagedSuffix, n)
+		}
+		if err := os.Rename(c.Path, to); err != nil {
+			return renamed, fault.New("MT0623", c.Path, "a damaged checkpoint cannot be renamed").Wrap(cause(err)).ByCause().
+				Help("move it away")
+		}
+		renamed = append(renamed, to)
+	}
+	return renamed, nil
 }
 
 // previous is the newest checkpoint before path that is whole, read in full; "" when none is.
@@ -145,7 +188,7 @@ func previous(path string) string {
 		if all[i].Step >= step {
 			continue
 		}
-		if c, err := open(all[i].Path); err == nil && c.verify() == nil {
+		if whole(all[i].Path) {
 			return all[i].Path
 		}
 	}

@@ -14,11 +14,11 @@ const lockFile = ".lock"
 // a second training run in it is refused. Systems without file locks do not refuse.
 func Lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fault.New("MT0623", dir, "the run folder cannot be made").Wrap(cause(err)).Help("give a folder that can be written with --out")
+		return nil, fault.New("MT0623", dir, "the run folder cannot be made").Wrap(cause(err)).ByCause().Help("give a folder that can be written with --out")
 	}
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, fault.New("MT0623", dir, "the run folder cannot be written").Wrap(cause(err)).Help("give a folder that can be written with --out")
+		return nil, fault.New("MT0623", dir, "the run folder cannot be written").Wrap(cause(err)).ByCause().Help("give a folder that can be written with --out")
 	}
 	free, err := tryLock(f)
 	if err != nil || !free {

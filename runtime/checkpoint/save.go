@@ -36,7 +36,7 @@ func Save(dir string, st State, files []File, keep int64) (string, error) {
 		return "", notWritten(dir, st.Step, files, err)
 	}
 	if err := prune(dir, st.Step, keep); err != nil {
-		return final, fault.New("MT0623", dir, "the checkpoint of step %d is written, but an old one cannot be removed", st.Step).Wrap(cause(err))
+		return final, fault.New("MT0623", dir, "the checkpoint of step %d is written, but an old one cannot be removed", st.Step).Wrap(cause(err)).ByCause()
 	}
 	return final, nil
 }
@@ -188,10 +188,11 @@ func prune(dir string, step, keep int64) error {
 
 // notWritten explains a failed Save: what it needed, and what is still there.
 func notWritten(dir string, step int64, files []File, err error) error {
-	f := fault.New("MT0623", dir, "the checkpoint of step %d cannot be written", step).Wrap(cause(err))
-	kept := "no earlier checkpoint is there"
+	f := fault.New("MT0623", dir, "the checkpoint of step %d cannot be written", step).Wrap(cause(err)).ByCause()
+	kept, then := "no earlier checkpoint is there", "start again"
 	if good := previous(filepath.Join(dir, folderName(step))); good != "" {
 		kept = filepath.Base(good) + " is untouched"
+		then = fmt.Sprintf("`--resume --out %s`", fault.Shell(dir))
 	}
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		if errors.Is(err, full) {
@@ -200,11 +201,8 @@ func notWritten(dir string, step int64, files []File, err error) error {
 				n, _ := safetensors.Size(file.Meta, file.Tensors)
 				need += n
 			}
-			return f.OnMachine().Help("a checkpoint takes %.1f MB here; %s; free some space, then `--resume`", float64(need)/1e6, kept)
+			return f.Help("a checkpoint takes %.1f MB here; %s; free some space, then %s", float64(need)/1e6, kept, then)
 		}
-	}
-	if errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EROFS) {
-		f.OnMachine()
 	}
 	return f.Help("%s; give a folder that can be written with --out", kept)
 }

@@ -30,7 +30,7 @@ type Corpus struct {
 	id    string
 }
 
-// Open finds and checks the files of the patterns; it reads shard headers, not tokens.
+// Open finds, opens and checks the files of the patterns; it reads shard headers, not tokens.
 func Open(patterns []string, o Options) (*Corpus, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -130,18 +130,24 @@ func share(name string) float64 {
 	return float64(binary.LittleEndian.Uint64(h[:])>>11) / (1 << 53)
 }
 
+// openFile opens a file of a corpus; tests replace it.
+var openFile = os.Open
+
+// fileLayout opens every file, so that one that cannot be read ends the run before it starts,
+// not when a batch comes to it.
 func fileLayout(f file, bytes bool, width int) (layout, error) {
+	r, err := openFile(f.path)
+	if err != nil {
+		return layout{}, fault.New("MT0602", f.path, "cannot be read").Wrap(cause(err)).
+			Help("give yourself the right to read it, or leave it out with a narrower pattern")
+	}
+	defer r.Close()
 	switch {
 	case bytes:
 		return layout{tokens: f.size, width: 1}, nil
 	case width != 0:
 		return plainLayout(f.path, f.size, int64(width))
 	}
-	r, err := os.Open(f.path)
-	if err != nil {
-		return layout{}, fault.New("MT0602", f.path, "cannot be read").Wrap(cause(err))
-	}
-	defer r.Close()
 	return shardLayout(f.path, r, f.size)
 }
 
@@ -152,6 +158,9 @@ func (c *Corpus) Tokens() int64 {
 	}
 	return c.end[len(c.end)-1]
 }
+
+// Bytes says whether the files are read as bytes.
+func (c *Corpus) Bytes() bool { return c.bytes }
 
 // Files is the number of files.
 func (c *Corpus) Files() int { return len(c.files) }

@@ -254,7 +254,27 @@ func TestSourcesOfATrainBlock(t *testing.T) {
 		t.Errorf("with its own data: %v", err)
 	}
 	_, _, err = Sources(plan.Train{Data: []string{dir}, EvalData: []string{filepath.Join(dir, "none")}}, 256)
-	wantFault(t, "missing evaluation data", err, "MT0601", -1, "")
+	wantFault(t, "missing evaluation data", err, "MT0601", -1, "--eval-data FILES")
+	if !strings.Contains(err.Error(), "evaluation data: ") {
+		t.Errorf("missing evaluation data: %v", err)
+	}
+}
+
+// TestUnreadableFileEndsTheStart: a file that cannot be opened is found by Open, in every format,
+// and not when a batch comes to it.
+func TestUnreadableFileEndsTheStart(t *testing.T) {
+	defer func(old func(string) (*os.File, error)) { openFile = old }(openFile)
+	openFile = func(path string) (*os.File, error) {
+		if strings.HasPrefix(filepath.Base(path), "locked") {
+			return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrPermission}
+		}
+		return os.Open(path)
+	}
+	for _, width := range []int{0, 1, 2} {
+		dir := tree(t, map[string]string{"a.txt": "some text.", "locked.txt": "more text."})
+		_, err := Open([]string{dir}, Options{Width: width, Vocab: 1 << 16})
+		wantFault(t, fmt.Sprint("width ", width), err, "MT0602", -1, "right to read")
+	}
 }
 
 func TestSummarySaysWhatWasSkipped(t *testing.T) {

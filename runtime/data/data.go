@@ -29,7 +29,13 @@
 // All errors are *fault.Error with a code, the file, the byte and what to do.
 package data
 
-import "github.com/megatrain/mtc/runtime/plan"
+import (
+	"errors"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
+)
 
 // Separator is the token after each file of a byte corpus.
 const Separator = 0
@@ -72,8 +78,21 @@ func Sources(t plan.Train, vocab int64) (train, eval *Corpus, err error) {
 	if len(patterns) > 0 {
 		if eval, err = Open(patterns, o); err != nil {
 			train.Close()
-			return nil, nil, err
+			return nil, nil, ofEvaluation(err, t)
 		}
 	}
 	return train, eval, nil
+}
+
+// ofEvaluation says of an error that the data is for evaluation, which a user who gave only
+// training data may not know of.
+func ofEvaluation(err error, t plan.Train) error {
+	var f *fault.Error
+	if t.Holdout > 0 || !errors.As(err, &f) {
+		return err
+	}
+	f.Message = "evaluation data: " + f.Message
+	f.Hint = strings.TrimPrefix(f.Hint+"; ", "; ") +
+		"`--eval-data FILES` gives other files, `--holdout 0.05` takes some of the training files, `--set train.eval=none` leaves evaluation out"
+	return f
 }

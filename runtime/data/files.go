@@ -41,13 +41,20 @@ func find(patterns []string) ([]file, skipped, error) {
 	var skip skipped
 	seen := map[string]bool{}
 	for _, p := range patterns {
+		emptyBefore := skip.empty
 		w := walker{seen: map[visit]bool{}, skip: &skip}
 		if err := w.pattern(p); err != nil {
 			return nil, skip, err
 		}
 		if len(w.files) == 0 {
 			f := fault.New("MT0601", p, "no files here")
-			if skip.hidden > 0 {
+			if empty := skip.empty - emptyBefore; empty > 0 {
+				f.Message = "the files here are all empty"
+				if info, err := os.Stat(p); err == nil && !info.IsDir() {
+					f.Message = "the file is empty"
+				}
+				f.Help("give files with text or tokens in them")
+			} else if skip.hidden > 0 {
 				f.Help("%d hidden names were skipped: name a hidden file or folder itself to read it", skip.hidden)
 			} else {
 				f.Help("give a file, a folder, or a pattern such as \"dir/**/*.txt\" (in quotes on a command line)")

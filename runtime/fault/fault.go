@@ -31,6 +31,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // Error is one fault. Path and Hint may be empty; Offset is -1 when no byte is meant.
@@ -71,6 +72,15 @@ func (e *Error) Wrap(err error) *Error {
 // OnMachine marks the machine as the cause, which changes the exit code.
 func (e *Error) OnMachine() *Error {
 	e.Machine = true
+	return e
+}
+
+// ByCause marks the machine as the cause where the wrapped error says so: a full disk, or one
+// that fails or takes no writes.
+func (e *Error) ByCause() *Error {
+	for _, m := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS} {
+		e.Machine = e.Machine || errors.Is(e.Err, m)
+	}
 	return e
 }
 

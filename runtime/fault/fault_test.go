@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 )
 
@@ -18,6 +19,10 @@ func TestRendering(t *testing.T) {
 			"error[MT0602]: cannot be read: permission denied\n  --> a.bin: byte 12\n  help: try this\n", 1},
 		{New("MT0623", "", "the disk is full").OnMachine(),
 			"MT0623: the disk is full", "error[MT0623]: the disk is full\n", 3},
+		{New("MT0623", "", "not written").Wrap(fmt.Errorf("x: %w", syscall.ENOSPC)).ByCause(),
+			"MT0623: not written: x: no space left on device", "error[MT0623]: not written: x: no space left on device\n", 3},
+		{New("MT0623", "", "not written").Wrap(syscall.EACCES).ByCause(),
+			"MT0623: not written: permission denied", "error[MT0623]: not written: permission denied\n", 1},
 		{fmt.Errorf("while saving: %w", New("MT0601", "d", "no files")),
 			"while saving: MT0601: d: no files", "error[MT0601]: no files\n  --> d\n", 1},
 	} {

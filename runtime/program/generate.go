@@ -14,6 +14,7 @@ import (
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/data"
 	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -50,6 +51,8 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 		return usagef("`--tokens` is out of range").hint("write at least 1")
 	case !(r.temperature >= 0):
 		return usagef("`--temperature` is out of range").hint("write 0 or more")
+	case fs.given("threads") && (r.threads < 1 || r.threads > maxThreads):
+		return usagef("`--threads` is out of range").hint("write %s", threadsRange)
 	case r.topK < 0:
 		return usagef("`--top-k` is out of range").hint("write 0 or more")
 	}
@@ -76,6 +79,10 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 		prompt = prompt[over:]
 	}
 	c, err := checkpoint.Resolve(dir, dir)
+	var none *fault.Error
+	if errors.As(err, &none) && none.Code == "MT0620" {
+		none.Hint = "a run writes one at its end, at --save-every, and when it is interrupted; name the folder of a run that has one"
+	}
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,23 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 	return finish(err, errw)
 }
 
+// Check says whether a training run of a plan could start: it parses the flags, opens the data
+// and looks at the run folder, and changes nothing. It prints what is wrong and returns the
+// exit code; so a mistake is told before the program is built.
+func Check(p *plan.Plan, args []string, errw io.Writer) (code int) {
+	prog := &Program{Plan: p}
+	set, err := prog.settings(args, io.Discard)
+	if err != nil {
+		return finish(err, errw)
+	}
+	s := &session{prog: prog, plan: p, settings: set}
+	if err := s.openData(); err != nil {
+		return finish(err, errw)
+	}
+	s.corpus.Close()
+	return finish(s.mayUse(), errw)
+}
+
 // finish prints what is wrong and returns the exit code.
 func finish(err error, errw io.Writer) int {
 	var usage *usageError

@@ -1,6 +1,8 @@
 package program
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,7 +74,7 @@ func (p *Program) writeRunFolder(dir string, t plan.Train) error {
 		replace(filepath.Join(dir, filepath.Base(p.Plan.Source)), 0o666, func(w io.Writer) error { _, err := w.Write(p.Source); return err }),
 		copyProgram(filepath.Join(dir, FileName())))
 	if err != nil {
-		return fault.New("MT0623", dir, "the run folder cannot be written").Wrap(err).Help("give a folder that can be written with --out")
+		return fault.New("MT0623", dir, "the run folder cannot be written").Wrap(err).ByCause().Help("give a folder that can be written with --out")
 	}
 	return nil
 }
@@ -95,7 +97,34 @@ func copyProgram(to string) error {
 	if b, err := os.Stat(to); err == nil && os.SameFile(a, b) {
 		return nil
 	}
+	if same, err := sameContent(src, to, a.Size()); err != nil || same {
+		return err
+	}
 	return replace(to, 0o777, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
+}
+
+// sameContent says whether the file at path has the content of src, which is size bytes long,
+// and leaves src at its start.
+func sameContent(src io.ReadSeeker, path string, size int64) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() != size {
+		return false, nil
+	}
+	a, b := sha256.New(), sha256.New()
+	if _, err := io.Copy(b, f); err != nil {
+		return false, nil
+	}
+	if _, err := io.Copy(a, src); err != nil {
+		return false, err
+	}
+	if _, err := src.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	return bytes.Equal(a.Sum(nil), b.Sum(nil)), nil
 }
 
 // replace writes a file under a temporary name first, so that a failure leaves the old one.

@@ -55,7 +55,13 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		return nil, usagef("`%s` is not a flag", rest[0]).hint("every setting is a flag: `--data PATH`")
 	}
 	s.resume = fs.given("resume")
-	if s.out == "" {
+	if fs.given("threads") && s.threads == 0 {
+		s.threads = -1 // refused: leaving the flag out is how to have all
+	}
+	switch {
+	case fs.given("out") && s.out == "":
+		return nil, usagef("`--out` is empty").hint("write a folder, or leave it out for one below runs")
+	case s.out == "":
 		s.out = runDir(p.Plan.Model, s.resume)
 	}
 	s.train = p.Plan.Train
@@ -118,7 +124,7 @@ func (p *Program) check(s *settings) error {
 		{t.EvalEvery < 0, "eval-every", "0 or more"},
 		{t.SaveEvery < 0, "save-every", "0 or more"},
 		{s.maxSkipped < 0, "max-skipped", "0 or more"},
-		{s.threads < 0, "threads", "at least 1"},
+		{s.threads < 0 || s.threads > maxThreads, "threads", threadsRange},
 		{t.Holdout < 0 || t.Holdout >= 1, "holdout", "a share from 0 to below 1"},
 		{t.Seed < 0, "seed", "0 or more"},
 	} {
@@ -143,6 +149,11 @@ func (p *Program) canEvaluate() bool {
 	l := p.Plan.Lists[plan.Eval]
 	return l.End > l.Start
 }
+
+// maxThreads bounds --threads: a processor for every row of kernels, and far more than help.
+const maxThreads = 1024
+
+var threadsRange = fmt.Sprintf("1 to %d, or leave it out for all processors", maxThreads)
 
 // under puts relative paths of a .mt below its folder.
 func under(root string, paths []string) []string {

@@ -128,7 +128,7 @@ func failed(err error, wayBack string) error {
 	var machine *fault.Error
 	switch {
 	case errors.As(err, &machine) && machine.Machine:
-		if wayBack != "" {
+		if wayBack != "" && machine.Code != "MT0623" { // which says it itself
 			machine.Hint = strings.TrimPrefix(machine.Hint+"; "+wayBack, "; ")
 		}
 		return machine

@@ -27,6 +27,7 @@ type session struct {
 	loader *data.Loader
 	eval   *data.Evaluation // nil: none
 	stop   *interrupt
+	aside  []string // damaged checkpoints that were renamed
 
 	engine  *engine.Engine
 	metrics *telemetry.Metrics
@@ -61,6 +62,13 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer unlock()
+	if s.corpus.Bytes() && p.Plan.Vocab > 256 {
+		fmt.Fprintf(errw, "note: the data is read as bytes, tokens below 256, and the vocabulary of %s is %d; token shards have names that end in .bin\n",
+			p.Plan.Model, p.Plan.Vocab)
+	}
+	for _, path := range s.aside {
+		fmt.Fprintf(errw, "note: a damaged checkpoint is now %s\n", path)
+	}
 	if s.from != nil {
 		fmt.Fprint(errw, noteOf(s.changes()))
 	}
@@ -141,6 +149,12 @@ func (s *session) openFolder() (unlock func(), err error) {
 		unlock()
 		return nil, err
 	}
+	if s.resume {
+		if s.aside, err = checkpoint.SetAside(s.out, s.from.State.Step); err != nil {
+			unlock()
+			return nil, err
+		}
+	}
 	if err := s.prog.writeRunFolder(s.out, s.train); err != nil {
 		unlock()
 		return nil, err
@@ -194,7 +208,11 @@ func (s *session) run() error {
 	if s.eval != nil {
 		tr.Eval, tr.EvalEvery = s.evaluation(), t.EvalEvery
 	}
+	before := s.engine.State()
 	err := s.engine.Train(tr)
+	if after := s.engine.State(); err == nil && !s.stop.stopped() && after.Step > before.Step && after.Updates == before.Updates {
+		return allSkipped(after.Step - before.Step)
+	}
 	if err == nil && s.eval != nil && !s.stop.stopped() && s.evaluated != s.engine.State().Step {
 		err = s.lastEvaluation()
 	}
@@ -205,6 +223,17 @@ func (s *session) run() error {
 		return s.save(s.engine.State())
 	}
 	return nil
+}
+
+// allSkipped is the end of a run that has trained nothing: no checkpoint is written, since it
+// would hold the weights that the run began with.
+func allSkipped(steps int64) error {
+	what := fmt.Sprintf("all %d steps were skipped", steps)
+	if steps == 1 {
+		what = "the only step was skipped"
+	}
+	return fault.New("MT0630", "", "%s, since no gradient was finite: nothing was trained and no checkpoint is written", what).
+		Help("lower the learning rate (--set train.lr=...), and check init and constants for values that are not finite in 32 bits")
 }
 
 // evaluation is the evaluation data; an interrupt breaks it off.

@@ -1,0 +1,97 @@
+package program
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+func testPlan() *plan.Plan {
+	return &plan.Plan{Model: "tiny", Source: "tiny.mt", Vocab: 256, Batch: 2, Seq: 8, Train: plan.Train{
+		Data: []string{"text.txt"}, Steps: 10, LR: plan.Schedule{Kind: "constant", Peak: 1e-3}}}
+}
+
+// TestSettingsOutOfRange: each is a usage error that says what to write.
+func TestSettingsOutOfRange(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct{ arg, want string }{
+		{"--threads=0", "1 to 1024"},
+		{"--threads=-1", "1 to 1024"},
+		{"--threads=99999", "1 to 1024"},
+		{"--out=", "`--out` is empty"},
+		{"--steps=0", "at least 1"},
+		{"--holdout=1", "below 1"},
+	} {
+		_, err := (&Program{Plan: testPlan()}).settings([]string{c.arg}, &strings.Builder{})
+		var u *usageError
+		if !errors.As(err, &u) || !strings.Contains(u.msg+" | "+strings.Join(u.help, " | "), c.want) {
+			t.Errorf("%s: got %+v, want %s", c.arg, err, c.want)
+		}
+	}
+	if s, err := (&Program{Plan: testPlan()}).settings([]string{"--threads=1024"}, &strings.Builder{}); err != nil || s.threads != 1024 {
+		t.Errorf("1024 threads: %v", err)
+	}
+}
+
+// TestCheckTellsBeforeTheProgramIsBuilt what a run would end with, and changes nothing.
+func TestCheckTellsBeforeTheProgramIsBuilt(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("text.txt", []byte(strings.Repeat("some text ", 20)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, exitOK, ""},
+		{[]string{"--data", "nowhere"}, exitInput, "MT0601"},
+		{[]string{"--resume"}, exitInput, "MT0620"},
+		{[]string{"--steps", "0"}, exitUsage, "out of range"},
+		{[]string{"--root", "elsewhere"}, exitInput, "MT0601"},
+	} {
+		var errs strings.Builder
+		if code := Check(testPlan(), c.args, &errs); code != c.code || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%q: exit %d, want %d with %q\n%s", c.args, code, c.code, c.want, &errs)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// TestCopyOfTheProgram: an equal copy is left as it is, another one replaced.
+func TestCopyOfTheProgram(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "program")
+	same := func() os.FileInfo {
+		t.Helper()
+		if err := copyProgram(to); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	first := same()
+	if !os.SameFile(first, same()) {
+		t.Error("an equal copy was written again")
+	}
+	f, err := os.OpenFile(to, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte("x"), first.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if again := same(); os.SameFile(first, again) || again.Size() != first.Size() {
+		t.Error("another program was kept")
+	}
+}
