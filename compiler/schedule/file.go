@@ -1,9 +1,6 @@
 package schedule
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -225,28 +222,4 @@ func fileMemory(p *plan.Plan) FileMemory {
 		m.Arenas = append(m.Arenas, x)
 	}
 	return m
-}
-
-// Parse reads a schedule.json.
-func Parse(text []byte) (*File, error) {
-	f := &File{}
-	if err := json.Unmarshal(text, f); err != nil {
-		return nil, fmt.Errorf("this is not a schedule: %w", err)
-	}
-	lanes := map[string]bool{}
-	for _, l := range f.Lanes {
-		lanes[l] = true
-	}
-	for i := range f.Tasks {
-		t := &f.Tasks[i]
-		if t.ID != i || !lanes[t.Lane] {
-			return nil, fmt.Errorf("this is not a schedule: its task %d is out of place", i)
-		}
-		for _, w := range t.Waits {
-			if w.Task < 0 || w.Task >= len(f.Tasks) || w.Back < 0 || w.Back > 1 {
-				return nil, fmt.Errorf("this is not a schedule: its task %d waits for one that does not exist", i)
-			}
-		}
-	}
-	return f, nil
 }

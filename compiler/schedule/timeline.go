@@ -25,6 +25,10 @@ func (f *File) WriteTimeline(w io.Writer, list string) {
 		fmt.Fprintf(w, "%s has no tasks: nothing is left over for it\n", list)
 		return
 	}
+	if !(end > start) {
+		fmt.Fprintf(w, "%s takes no time on the machine that the picture is drawn for\n", list)
+		return
+	}
 	column := (end - start) / columns
 	fmt.Fprintf(w, "%s, %s a column at %sFLOP/s, copies %s/s, host %s/s\n", list,
 		duration(column), short(int64(m.FLOPs)), decimal(m.Link), decimal(m.Host))

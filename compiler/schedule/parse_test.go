@@ -1,0 +1,91 @@
+package schedule
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+)
+
+// show prints everything there is to print of a file.
+func show(f *File) {
+	f.WriteText(io.Discard)
+	f.WriteMemory(io.Discard, true)
+	for _, l := range []string{"first", "steady", "drain"} {
+		f.WriteTimeline(io.Discard, l)
+		f.WriteList(io.Discard, l)
+	}
+	for _, id := range []int{-1, 0, len(f.Tasks) - 1, len(f.Tasks)} {
+		_ = f.WriteTask(io.Discard, id) // an unknown task is an error of the caller
+	}
+}
+
+// TestParseChecks: what is no schedule is refused with the reason, and nothing that is taken
+// makes the views fail.
+func TestParseChecks(t *testing.T) {
+	good, err := json.Marshal(bigToy(Options{Placement: Stream}, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Parse(good); err != nil {
+		t.Fatal(err)
+	} else {
+		show(f)
+	}
+	change := func(edit func(*File)) string {
+		f, err := Parse(good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(f)
+		text, err := json.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"", "unexpected end"}, {"{}", "names no model"}, {"null", "names no model"}, {"[]", "cannot unmarshal"},
+		{`{"model": "m"}`, "has no tasks"},
+		{change(func(f *File) { f.Lanes = append(f.Lanes, "slow") }), `there is no lane "slow"`},
+		{change(func(f *File) { f.Lanes = nil }), "on the lane"},
+		{change(func(f *File) { f.Params = -1 }), "-1 is no amount"},
+		{change(func(f *File) { f.Memory.Arenas[0].Bytes = 1 << 62 }), "arena"},
+		{change(func(f *File) { f.Memory.Arenas[0].Holds[0].Buffers = -1 }), "-1 buffers"},
+		{change(func(f *File) { f.Tasks[3].ID = 4 }), "task 3 is out of place"},
+		{change(func(f *File) { f.Tasks[3].List = "last" }), `the list "last"`},
+		{change(func(f *File) { f.Tasks[3].Kind, f.Tasks[3].Func = "rest", "" }), `does "rest"`},
+		{change(func(f *File) { f.Tasks[3].Bytes = -1 }), "-1 bytes"},
+		{change(func(f *File) { f.Tasks[3].Waits = []FileWait{{Task: len(f.Tasks)}} }), "waits for one"},
+		{change(func(f *File) {
+			for i := range f.Tasks {
+				if f.Tasks[i].List == "first" {
+					f.Tasks[i].List = "drain"
+				}
+			}
+		}), "the list first has no tasks"},
+	} {
+		if _, err := Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.60s: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// FuzzParse: whatever the bytes, reading and showing them does not fail.
+func FuzzParse(f *testing.F) {
+	good, err := json.Marshal(bigToy(Options{}, true))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte("{}"))
+	f.Add([]byte(`{"model":"m","lanes":["compute"],"tasks":[{"list":"first","kind":"feed","lane":"compute"},{"id":1,"list":"steady","kind":"feed","lane":"compute","step":-7,"micro":-9,"waits":[{"task":0,"back":1},{"task":1}]}]}`))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		if len(text) > 1<<16 {
+			return
+		}
+		if s, err := Parse(text); err == nil {
+			show(s)
+		}
+	})
+}
