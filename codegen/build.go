@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // BuildError says why a generated program was not built.
@@ -66,6 +67,9 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 	cmd.Env = append(buildEnv(os.Environ()), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	// An interrupted toolchain removes its temporary files.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
@@ -82,6 +86,9 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 			e.Machine = true
 		case tags == "cuda" && strings.Contains(text, "C compiler"):
 			e.Hint = "a program for CUDA is linked by a C compiler: install gcc and run `make cuda-sdk` again"
+			e.Machine = true
+		case strings.Contains(text, "GOCACHE is not defined") || strings.Contains(text, "module cache not found"):
+			e.Hint = "the Go toolchain keeps what it built in a cache: set HOME, or GOCACHE and GOPATH to folders"
 			e.Machine = true
 		case strings.Contains(text, "no space left on device"):
 			e.Hint = "free some space, or set GOCACHE and GOTMPDIR to another disk"

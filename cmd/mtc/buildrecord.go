@@ -18,14 +18,17 @@ const recordFile = "build.json"
 
 // buildRecord is build.json. Paths are relative to the build folder, so that a project can move.
 type buildRecord struct {
-	Model    string         `json:"model"`
-	Hash     string         `json:"hash"` // plan.Plan.Hash
-	Source   string         `json:"source"`
-	Files    []sourceFile   `json:"files"` // every .mt that was read
-	Options  compileOptions `json:"options"`
-	Compiler string         `json:"compiler"` // hash of the mtc that compiled
-	Clip     bool           `json:"clip"`
-	Program  string         `json:"program"` // the executable, "" when it was not built
+	Model   string         `json:"model"`
+	Hash    string         `json:"hash"` // plan.Plan.Hash
+	Source  string         `json:"source"`
+	Files   []sourceFile   `json:"files"` // every .mt that was read
+	Options compileOptions `json:"options"`
+	// Asked are the options that the user compiled with, where those of one run were laid over
+	// them; nil: Options.
+	Asked    *compileOptions `json:"asked,omitempty"`
+	Compiler string          `json:"compiler"` // hash of the mtc that compiled
+	Clip     bool            `json:"clip"`
+	Program  string          `json:"program"` // the executable, "" when it was not built
 }
 
 type sourceFile struct {
@@ -43,6 +46,25 @@ func newRecord(dir, source string, o compileOptions, res *compiler.Result, progr
 		r.Files = append(r.Files, sourceFile{relativeTo(dir, f.Name), hashOf(f.Text)})
 	}
 	return r
+}
+
+// asked are the options that the build had before flags of a run.
+func (r *buildRecord) asked() compileOptions {
+	if r.Asked != nil {
+		return *r.Asked
+	}
+	return r.Options
+}
+
+// madeFrom says whether path is the file that the build was made from.
+func (r *buildRecord) madeFrom(dir, path string) bool {
+	own := r.resolve(dir, r.Source)
+	a, err1 := os.Stat(own)
+	b, err2 := os.Stat(path)
+	if err1 == nil && err2 == nil {
+		return os.SameFile(a, b)
+	}
+	return relativeTo(dir, own) == relativeTo(dir, path)
 }
 
 // relativeTo is path as seen from dir, or path when there is no such way.
@@ -94,15 +116,18 @@ func (r *buildRecord) stale(dir string, o compileOptions) string {
 	if r.Compiler != ownHash() {
 		return "it was made by another mtc"
 	}
-	if !sameOptions(r.Options, o) {
-		return "the options changed"
-	}
 	for _, f := range r.Files {
 		path := r.resolve(dir, f.Path)
 		text, err := os.ReadFile(path)
 		if err != nil || hashOf(text) != f.SHA256 {
 			return filepath.Base(path) + " changed"
 		}
+	}
+	if !sameOptions(r.Options, o) {
+		if sameOptions(r.asked(), o) {
+			return "an earlier run had other options"
+		}
+		return "the options changed"
 	}
 	if r.Program == "" {
 		return "the program was not built"

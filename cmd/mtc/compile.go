@@ -42,9 +42,13 @@ func newCompileCmd(e *env) *cobra.Command {
 			if dump != "" {
 				return dumpAfter(cmd.Context(), e, &o, path, dump)
 			}
+			if cmd.Flags().Changed("output") && b.dir == "" {
+				return usageErrorf("`--output` is empty").hint("write `-o DIR`, or leave it out for %s", defaultBuildDir(path))
+			}
 			if b.dir == "" {
 				b.dir = defaultBuildDir(path)
 			}
+			e.noteUnused(&o, cmd.Flags().Changed)
 			return b.build(cmd.Context(), e, path, o)
 		},
 	}
@@ -56,9 +60,20 @@ func newCompileCmd(e *env) *cobra.Command {
 	return cmd
 }
 
+// noteUnused says which flags have no effect.
+func (e *env) noteUnused(o *compileOptions, given func(flag string) bool) {
+	if names := o.unused(given); names != "" {
+		fmt.Fprintf(e.err, "note: %s: without effect where the placement is resident; `--placement stream` has slots\n", names)
+	}
+}
+
 // modelFile is the .mt given, or the only one of the working folder.
 func modelFile(args []string) (string, error) {
 	if len(args) > 0 {
+		if args[0] == "-" {
+			return "", usageErrorf("a build is made from a file, not from standard input").
+				hint("write the text to a .mt; `mtc check -` reads standard input")
+		}
 		return args[0], nil
 	}
 	return onlyModelFile()
@@ -103,6 +118,8 @@ type builder struct {
 	source      string // of mtc's runtime, "": found
 	sourcesOnly bool
 	quiet       bool
+	asked       *compileOptions          // where those of one run are laid over them
+	check       func(p *plan.Plan) error // before the program is built; nil: none
 }
 
 // build compiles path into the folder and says what came of it.
@@ -122,56 +139,47 @@ func (b *builder) build(ctx context.Context, e *env, path string, o compileOptio
 		return err
 	}
 	files["schedule.json"] = schedule.JSON(res.Plan)
-	if err := b.write(files); err != nil {
+	if b.check != nil {
+		if err := b.check(res.Plan); err != nil {
+			return err
+		}
+	}
+	s, err := stageIn(ctx, b.dir)
+	if err != nil {
 		return err
+	}
+	defer s.end()
+	for name, text := range files {
+		if err := s.write(name, text); err != nil {
+			return err
+		}
 	}
 	executable := ""
 	if !b.sourcesOnly {
 		var binary string
 		if res.Plan.Target == "cuda" {
-			binary, err = codegen.BuildCUDA(ctx, b.dir, res.Plan.Model, module)
+			binary, err = codegen.BuildCUDA(s.ctx, s.dir, res.Plan.Model, module)
 		} else {
-			binary, err = codegen.Build(ctx, b.dir, res.Plan.Model)
+			binary, err = codegen.Build(s.ctx, s.dir, res.Plan.Model)
 		}
 		if err != nil {
+			if interrupted := s.interrupted(); interrupted != nil {
+				return interrupted
+			}
 			return buildFault(err)
 		}
 		executable = filepath.Base(binary)
 	}
-	if err := newRecord(b.dir, path, o, res, executable).write(b.dir); err != nil {
+	record := newRecord(b.dir, path, o, res, executable)
+	record.Asked = b.asked
+	if err := record.write(s.dir); err != nil {
 		return cannotWrite(b.dir, err)
+	}
+	if err := s.publish(); err != nil {
+		return err
 	}
 	if !b.quiet {
 		b.summary(e, res.Plan, files, executable)
-	}
-	return nil
-}
-
-// write replaces the generated files of the folder. The record goes first and comes back last,
-// so that a build that is cut short is not taken for a whole one; files of an earlier build
-// that this one does not make are removed.
-func (b *builder) write(files map[string][]byte) error {
-	if err := os.MkdirAll(b.dir, 0o777); err != nil {
-		return cannotWrite(b.dir, err)
-	}
-	if err := os.Remove(filepath.Join(b.dir, recordFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return cannotWrite(b.dir, err)
-	}
-	old, err := filepath.Glob(filepath.Join(b.dir, "*_gen.go"))
-	if err != nil {
-		return err
-	}
-	for _, path := range old {
-		if _, again := files[filepath.Base(path)]; !again {
-			if err := os.Remove(path); err != nil {
-				return cannotWrite(b.dir, err)
-			}
-		}
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(b.dir, name), text, 0o666); err != nil {
-			return cannotWrite(b.dir, err)
-		}
 	}
 	return nil
 }

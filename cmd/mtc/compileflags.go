@@ -95,6 +95,23 @@ func mergeSets(a, b []string) []string {
 	return out
 }
 
+// mostOfAFlag bounds counts, above what any model has.
+const mostOfAFlag = 1 << 20
+
+// unused names flags that a resident placement has no use for.
+func (o *compileOptions) unused(given func(flag string) bool) string {
+	if o.Placement != "resident" {
+		return ""
+	}
+	var names []string
+	for _, name := range []string{"slots", "grad-slots"} {
+		if given(name) {
+			names = append(names, "`--"+name+"`")
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
 // check refuses numbers that no schedule has.
 func (o *compileOptions) check() error {
 	for _, c := range []struct {
@@ -103,6 +120,9 @@ func (o *compileOptions) check() error {
 	}{{"slots", o.Slots, 1}, {"grad-slots", o.GradSlots, 1}, {"micro-batch", o.MicroBatch, 0}, {"groups", o.Groups, 1}} {
 		if c.value < c.low {
 			return usageErrorf("`--%s` is at least %d, not %d", c.flag, c.low, c.value)
+		}
+		if c.value > mostOfAFlag {
+			return usageErrorf("`--%s` is at most %d, not %d", c.flag, mostOfAFlag, c.value)
 		}
 	}
 	return nil

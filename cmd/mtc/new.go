@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/megatrain/mtc/lang/parser"
+	"github.com/megatrain/mtc/runtime/fault"
 )
 
 //go:embed new.mt
@@ -31,16 +33,16 @@ func newNewCmd(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := strings.ReplaceAll(newModel, "mtc run NAME.mt", "mtc run "+file)
+			text := strings.ReplaceAll(newModel, "mtc run NAME.mt", "mtc run "+fault.Shell(file))
 			text = strings.ReplaceAll(text, "NAME", name)
 			formatted, err := formatText(file, []byte(text))
 			if err != nil {
 				return err
 			}
-			if err := createFile(file, formatted); err != nil {
+			if err := createFile(file, func(w io.Writer) error { _, err := w.Write(formatted); return err }); err != nil {
 				return err
 			}
-			fmt.Fprintf(e.out, "wrote %s\nnext: mtc run %s --data FILE-OR-FOLDER    trains it on text of yours\n", file, file)
+			fmt.Fprintf(e.out, "wrote %s\nnext: mtc run %s --data FILE-OR-FOLDER    trains it on text of yours\n", file, fault.Shell(file))
 			return nil
 		},
 	}
@@ -62,18 +64,18 @@ func modelName(file string) (string, error) {
 	return name, nil
 }
 
-// createFile writes a file that must not be there yet.
-func createFile(name string, text []byte) error {
+// createFile writes a file that must not be there yet; nothing is left of it on an error.
+func createFile(name string, write func(w io.Writer) error) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return inputErrorf("%s is there already", name).hint("choose another name, or remove the file first")
 	case err != nil:
-		return err
+		return machineErrorf("%s cannot be written: %v", name, reasonOf(err)).hint("choose a folder that can be written")
 	}
-	if _, err := f.Write(text); err != nil {
-		f.Close()
-		return err
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		os.Remove(name)
+		return machineErrorf("%s cannot be written: %v", name, reasonOf(err)).hint("free some space, or choose another folder")
 	}
-	return f.Close()
+	return nil
 }

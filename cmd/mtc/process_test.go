@@ -13,6 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 )
@@ -294,4 +297,70 @@ func TestSignalsThroughMtc(t *testing.T) {
 	if got := w.steps("slow"); len(got) > 0 {
 		t.Errorf("a second signal: it saved %v", got)
 	}
+}
+
+// TestSignalsDuringABuild: a build that is interrupted leaves the earlier one whole, and nothing
+// where there was none.
+func TestSignalsDuringABuild(t *testing.T) {
+	w := newWorkFolder(t)
+	w.must(".", "compile", "my models/tiny one.mt")
+	whole := w.snapshot("build/tiny one")
+	// A toolchain that takes long and, at a signal, ends as go does.
+	w.write("go", "#!/bin/sh\ntrap 'exit 1' INT TERM\ntouch started\nwhile :; do sleep 0.05; done\n")
+	if err := os.Chmod(filepath.Join(w.dir, "go"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		signal syscall.Signal
+		code   int
+		out    string
+	}{{syscall.SIGINT, 130, "build/tiny one"}, {syscall.SIGTERM, 143, "build/tiny one"}, {syscall.SIGTERM, 143, "fresh"}} {
+		cmd := w.command(".", "compile", "my models/tiny one.mt", "--set", "D=24", "-o", c.out)
+		cmd.Env = append(os.Environ(), "PATH="+w.dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		for {
+			found, _ := filepath.Glob(filepath.Join(w.dir, c.out, stagePrefix+"*", "started"))
+			if len(found) > 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := cmd.Process.Signal(c.signal); err != nil {
+			t.Fatal(err)
+		}
+		if code := exitCodeOf(t, cmd.Wait()); code != c.code {
+			t.Errorf("%v: exit %d, want %d", c.signal, code, c.code)
+		}
+		if d := cmp.Diff(whole, w.snapshot("build/tiny one")); d != "" {
+			t.Errorf("%v: the earlier build changed: %s", c.signal, d)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "fresh")); err == nil {
+		t.Error("a build that was interrupted left its folder")
+	}
+	_, errs := w.must(".", "run", "build/tiny one", "--steps", "1")
+	if strings.Contains(errs, "compiling") {
+		t.Errorf("the earlier build: %s", errs)
+	}
+}
+
+// snapshot is the text of each file of a folder.
+func (w *workFolder) snapshot(dir string) map[string]string {
+	w.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(w.dir, dir))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(w.dir, dir, e.Name()))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		out[e.Name()] = hashOf(text)
+	}
+	return out
 }

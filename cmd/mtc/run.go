@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/program"
 )
 
@@ -23,17 +24,18 @@ func newRunCmd(e *env) *cobra.Command {
 		Use:   "run [BUILD | FILE.mt]",
 		Short: "train a model, compiling it first where that is needed",
 		Long: "Runs the program of a build folder, or of a .mt. What changed is compiled again: the text, a\n" +
-			"parameter of the model, or a setting that shapes the schedule. Without an argument it runs\n" +
-			"the newest build of ./build.",
+			"parameter of the model, or a setting that shapes the schedule. Flags hold for this run: those\n" +
+			"of `mtc compile` stay with a build folder, and the next run without flags has them again.\n" +
+			"Without an argument it runs the newest build of ./build.",
 		Example: "  mtc run nano.mt --data corpus/ --steps 500\n  mtc run build/nano --set 'train.lr=cosine(peak = 1e-3, warmup = 20)'\n  mtc run --resume",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := runner{env: e, builder: &b, given: cmd.Flags().Changed, options: o}
+			r := runner{env: e, builder: &b, given: cmd.Flags().Changed, options: o, pass: pass.args(cmd.Flags())}
 			dir, err := r.prepare(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			return r.exec(dir, pass.args(cmd.Flags()))
+			return r.exec(dir, r.pass)
 		},
 	}
 	o.bind(cmd.Flags())
@@ -108,7 +110,7 @@ type runner struct {
 	builder *builder
 	given   func(flag string) bool
 	options compileOptions // as on the command line
-	pass    []string       // settings for the program
+	pass    []string       // flags for the program
 }
 
 // prepare returns the build folder to run, compiled if need be.
@@ -131,21 +133,38 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 	if record == nil && !isFile {
 		return "", inputErrorf("%s is not a build: it has no %s", dir, recordFile).hint("`mtc compile FILE.mt -o %s` makes one", fault.Shell(dir))
 	}
-	path := target
+	path, reason := target, "there is no build of it"
+	if isFile && record != nil && !record.madeFrom(dir, path) {
+		reason = "the build there is of " + record.resolve(dir, record.Source)
+		record = nil
+	}
 	options := r.split(record)
 	if !isFile {
 		path = record.resolve(dir, record.Source)
-		options = record.Options.over(options, r.given)
+		if _, err := os.Stat(path); err != nil {
+			return "", inputErrorf("%s was made from %s, which cannot be read: %v", dir, path, reasonOf(err)).
+				hint("where that file has another name now, `mtc run` takes it: `mtc run FILE.mt`")
+		}
+		asked := record.asked()
+		if options = asked.over(options, r.given); !sameOptions(asked, options) {
+			r.builder.asked = &asked
+		}
 	}
-	reason := "there is no build of it"
 	if record != nil {
 		reason = record.stale(dir, options)
 	}
 	if reason == "" {
 		return dir, nil
 	}
+	r.env.noteUnused(&options, r.given)
 	fmt.Fprintf(r.env.err, "compiling %s into %s: %s\n", path, dir, reason)
 	r.builder.dir = dir
+	r.builder.check = func(p *plan.Plan) error {
+		if code := program.Check(p, trainArgs(filepath.Dir(path), r.pass), r.env.err); code != exitOK {
+			return exitStatus(code)
+		}
+		return nil
+	}
 	return dir, r.builder.build(ctx, r.env, path, options)
 }
 
@@ -195,14 +214,16 @@ func newestBuild(dir string) string {
 func (r *runner) split(record *buildRecord) compileOptions {
 	o := r.options
 	o.Set = nil
+	var sets []string
 	for _, s := range r.options.Set {
 		clip := record != nil && record.Clip
 		if program.Settable(s, clip) {
-			r.pass = append(r.pass, s)
+			sets = append(sets, "--set="+s)
 		} else {
 			o.Set = append(o.Set, s)
 		}
 	}
+	r.pass = append(sets, r.pass...)
 	return o
 }
 
@@ -213,11 +234,13 @@ func (r *runner) exec(dir string, args []string) error {
 		return inputErrorf("%v", err)
 	}
 	root := filepath.Dir(record.resolve(dir, record.Source))
-	line := []string{"train", "--root=" + root}
-	for _, s := range r.pass {
-		line = append(line, "--set="+s)
-	}
-	return execProgram(r.env, filepath.Join(dir, record.Program), append(line, args...))
+	line := append([]string{"train"}, trainArgs(root, args)...)
+	return execProgram(r.env, filepath.Join(dir, record.Program), line)
+}
+
+// trainArgs are the flags of the program's train command for a .mt in the folder root.
+func trainArgs(root string, args []string) []string {
+	return append([]string{"--root=" + root}, args...)
 }
 
 // execProgram runs a program in place of mtc, so that signals reach it.
