@@ -119,6 +119,9 @@ func planOptions(s *state) schedule.Options {
 
 // verifyPlan runs the verifier on every compile. What it finds is a fault of the compiler.
 func verifyPlan(s *state) {
+	if s.fits == nil {
+		return // a trial: only its size is asked for
+	}
 	if err := schedule.Verify(s.res.Plan); err != nil {
 		s.diags.Errorf("MT0002", source.Span{}, "internal compiler error in pass verify: %s", err).
 			Hint("this is a fault of mtc, not of the text; please report it with the .mt file")

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // tooLarge reports a plan that does not fit the device memory given: what is short, by how
@@ -17,29 +19,21 @@ func tooLarge(s *state, short *schedule.ShortError) {
 	d := s.diags.Errorf("MT0415", source.Span{}, "the plan needs %s of device memory, %s more than `--device-memory` allows",
 		schedule.Bytes(short.Need), schedule.Bytes(short.Need-short.Have))
 	d.Note("%s may be used, placement is %s", schedule.Bytes(short.Have), short.Placement)
-	for _, line := range deviceParts(s) {
+	for _, line := range deviceParts(short.Plan) {
 		d.Note("%s", line)
 	}
 	if s.fits == nil {
 		return
 	}
-	if flags, ok := s.nearestFit(); ok {
+	if flags, ok := s.nearestFit(len(short.Plan.Tasks)); ok {
 		d.Hint("with %s it fits", flags)
 		return
 	}
 	d.Hint("nothing makes it fit: take a smaller model, a shorter `seq`, or more memory")
 }
 
-// deviceParts lists what takes the device memory of the smallest plan of the placement.
-func deviceParts(s *state) []string {
-	o := planOptions(s)
-	if o.DeviceMemory = 0; o.Placement == schedule.Auto {
-		o.Placement = schedule.Stream
-	}
-	p, err := schedule.Build(s.res.Program, o)
-	if err != nil {
-		return nil
-	}
+// deviceParts lists what takes the device memory of a plan that is too large.
+func deviceParts(p *plan.Plan) []string {
 	var out []string
 	for _, a := range p.Arenas {
 		if a.Memory == device.DeviceMemory && a.Bytes > 0 {
@@ -52,59 +46,92 @@ func deviceParts(s *state) []string {
 	return out
 }
 
-// nearestFit tries changes of the options, those that cost the least speed first, each on top
-// of the ones before, and returns the flags of the first combination that fits.
-func (s *state) nearestFit() (flags string, ok bool) {
-	o := s.opts
-	add := func(format string, args ...any) {
-		if flags != "" {
-			flags += " "
-		}
-		flags += fmt.Sprintf(format, args...)
+// change is options that take less device memory, and the flags that say so.
+type change struct {
+	flags string
+	o     Options
+}
+
+// changes lists changes of the options, those that cost the least speed first, each on top of
+// the ones before; each takes no more device memory than the one before it, but for the
+// rows that slots start with again.
+func (s *state) changes() []change {
+	var out []change
+	o, flags := s.opts, ""
+	with := func(format string, args ...any) string {
+		return strings.TrimLeft(flags+" "+fmt.Sprintf(format, args...), " ")
 	}
-	quoted := func() string { return "`" + flags + "`" }
 	if or(o.Placement, schedule.Resident) == schedule.Resident {
-		add("--placement stream")
-		if o.Placement = schedule.Stream; s.fits(o) {
-			return quoted(), true
-		}
+		o.Placement, flags = schedule.Stream, with("--placement stream")
+		out = append(out, change{flags, o})
 	}
 	if o.Recompute != "all" {
-		add("--recompute all")
-		if o.Recompute = "all"; s.fits(o) {
-			return quoted(), true
-		}
+		o.Recompute, flags = "all", with("--recompute all")
+		out = append(out, change{flags, o})
 	}
+	batch, units := s.res.Model.Batch, int64(len(s.res.Model.Units))
 	o.MicroBatch = s.res.Program.Rows
-	before := flags
+	least := change{flags, o}
 	for _, deep := range []bool{true, false} {
-		flags = before
 		if !deep {
 			if or(o.Slots, 2) == 1 && or(o.GradSlots, 2) == 1 {
 				break
 			}
-			add("--slots 1 --grad-slots 1")
+			flags = with("--slots 1 --grad-slots 1")
 			o.Slots, o.GradSlots = 1, 1
-			before = flags
+			o.MicroBatch = s.res.Program.Rows
+			least = change{flags, o}
 		}
-		for _, rows := range smallerRows(s.res.Model.Batch, s.res.Program.Rows) {
-			flags = before
-			add("--micro-batch %d", rows)
-			if o.MicroBatch = rows; s.fits(o) {
-				return quoted(), true
+		for _, rows := range smallerRows(batch, s.res.Program.Rows) {
+			if batch/rows > maxVisits/units {
+				break // too long a schedule
 			}
+			o.MicroBatch = rows
+			least = change{with("--micro-batch %d", rows), o}
+			out = append(out, least)
 		}
 	}
 	// The inputs of layers exist for one group of micro-batches at a time.
-	for g := or(o.Groups, 1) * 2; g <= s.res.Model.Batch/o.MicroBatch; g *= 2 {
-		before := flags
-		add("--groups %d", g)
-		if o.Groups = g; s.fits(o) {
-			return quoted(), true
-		}
-		flags = before
+	for g := or(o.Groups, 1) * 2; g <= batch/least.o.MicroBatch; g *= 2 {
+		o, flags = least.o, least.flags
+		o.Groups = g
+		out = append(out, change{with("--groups %d", g), o})
 	}
-	return "", false
+	return out
+}
+
+// searchTasks bounds the search for a change that fits: the tasks of the plans made for it,
+// taken to be as long as the one that does not fit. It is a second or two.
+const searchTasks = 300_000
+
+// nearestFit is the first change that fits, as far as searchTasks lets it look, for the most
+// thorough one first: where that does not fit, none does.
+func (s *state) nearestFit(tasks int) (flags string, ok bool) {
+	all := s.changes()
+	if len(all) == 0 {
+		return "", false
+	}
+	tries := max(2, searchTasks/max(tasks, 1))
+	if tries >= len(all) {
+		for _, c := range all {
+			if s.fits(c.o) {
+				return "`" + c.flags + "`", true
+			}
+		}
+		return "", false
+	}
+	lo, hi := 0, len(all)-1
+	if !s.fits(all[hi].o) {
+		return "", false
+	}
+	for tries--; tries > 0 && lo < hi; tries-- {
+		if mid := (lo + hi) / 2; s.fits(all[mid].o) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return "`" + all[hi].flags + "`", true
 }
 
 // smallerRows lists the divisors of a batch below some rows, the largest first.

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/tools/cputime"
 )
 
 const fitText = `model m(D = 64, L = 6, V = 256) {
@@ -104,5 +106,19 @@ func TestAutoPlacement(t *testing.T) {
 	p, _ := fit(Options{Placement: "auto", DeviceMemory: resident - 1})
 	if !p.Slabs[0].Resident || p.Slabs[len(p.Slabs)-1].Resident {
 		t.Errorf("slabs %+v", p.Slabs)
+	}
+}
+
+// TestLargeSearchIsShort: for the largest of models, too, the search for what fits takes about
+// as long as a compile.
+func TestLargeSearchIsShort(t *testing.T) {
+	o := Options{Path: "../models/qwen2.5-72b.mt", Placement: "auto", DeviceMemory: 24 << 30}
+	var l diag.List
+	took := cputime.Of(func() { _, _ = Compile(context.Background(), o, &l) })
+	if l.Len() != 1 || l.Sorted()[0].Code != "MT0415" {
+		t.Fatal(l.Err())
+	}
+	if took > 8*time.Second {
+		t.Errorf("took %s", took)
 	}
 }

@@ -5,12 +5,14 @@ import (
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // ShortError says that a plan does not fit the device memory it may take.
 type ShortError struct {
 	Placement  string
-	Need, Have int64 // bytes
+	Need, Have int64      // bytes
+	Plan       *plan.Plan // the smallest of the placement
 }
 
 func (e *ShortError) Error() string {
@@ -39,7 +41,7 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 		return b, err
 	}
 	if n := need(b); n > o.DeviceMemory {
-		return nil, &ShortError{b.p.Placement, n, o.DeviceMemory}
+		return nil, &ShortError{b.p.Placement, n, o.DeviceMemory, b.p}
 	}
 	if o.Placement != Stream || b.groups > 1 {
 		return b, nil
