@@ -25,7 +25,7 @@ func newRunCmd(e *env) *cobra.Command {
 		Short: "train a model, compiling it first where that is needed",
 		Long: "Runs the program of a build folder, or of a .mt. What changed is compiled again: the text, a\n" +
 			"parameter of the model, or a setting that shapes the schedule. Flags hold for this run: those\n" +
-			"of `mtc compile` stay with a build folder, and the next run without flags has them again.\n" +
+			"of mtc compile stay with a build folder, and the next run without flags has them again.\n" +
 			"Without an argument it runs the newest build of ./build.",
 		Example: "  mtc run nano.mt --data corpus/ --steps 500\n  mtc run build/nano --set 'train.lr=cosine(peak = 1e-3, warmup = 20)'\n  mtc run --resume",
 		Args:    argRange(0, 1),

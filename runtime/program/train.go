@@ -232,7 +232,7 @@ func allSkipped(steps int64) error {
 	if steps == 1 {
 		what = "the only step was skipped"
 	}
-	return fault.New("MT0630", "", "%s, since no gradient was finite: nothing was trained and no checkpoint is written", what).
+	return fault.New("MT0630", "", "%s, since no gradient was finite: nothing was trained, and no last checkpoint is written", what).
 		Help("lower the learning rate (--set train.lr=...), and check init and constants for values that are not finite in 32 bits")
 }
 
