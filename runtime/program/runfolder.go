@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -74,7 +75,15 @@ func (p *Program) writeRunFolder(dir string, t plan.Train) error {
 		replace(filepath.Join(dir, filepath.Base(p.Plan.Source)), 0o666, func(w io.Writer) error { _, err := w.Write(p.Source); return err }),
 		copyProgram(filepath.Join(dir, FileName())))
 	if err != nil {
-		return fault.New("MT0623", dir, "the run folder cannot be written").Wrap(err).ByCause().Help("give a folder that can be written with --out")
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		f := fault.New("MT0623", dir, "the run folder cannot be written").Wrap(err).ByCause()
+		if f.Machine {
+			return f.Help("free some space, or give a folder on another disk with --out")
+		}
+		return f.Help("give a folder that can be written with --out")
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -93,5 +94,22 @@ func TestCopyOfTheProgram(t *testing.T) {
 	f.Close()
 	if again := same(); os.SameFile(first, again) || again.Size() != first.Size() {
 		t.Error("another program was kept")
+	}
+}
+
+// TestRunFolderThatCannotBeWritten says whether the machine or the name is at fault.
+func TestRunFolderThatCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p := &Program{Plan: testPlan()}
+	err := p.writeRunFolder(filepath.Join(file, "run"), p.Plan.Train)
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code != "MT0623" || f.ExitCode() != exitInput || !strings.Contains(f.Hint, "--out") {
+		t.Errorf("below a file: %v", err)
+	}
+	if err == nil || strings.Contains(err.Error(), "run.json") {
+		t.Errorf("the path is told twice: %v", err)
 	}
 }
