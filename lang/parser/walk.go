@@ -74,6 +74,9 @@ func (p *parser) head(l *line, words []string, place string, lost *bool) bool {
 	if t.isName() {
 		near = suggest.Nearest(t.text, words)
 	}
+	if place == "a file" && t.kind != kTarget && p.atMargin(t.start) {
+		*lost = false // what belongs to the line before is indented, as a rule
+	}
 	if l.bad || near == "" && *lost {
 		*lost = true
 		return false
@@ -99,6 +102,11 @@ func (p *parser) head(l *line, words []string, place string, lost *bool) bool {
 		t.kind = kKeyword
 	}
 	return true
+}
+
+// atMargin says that a line begins at an offset, without any indentation.
+func (p *parser) atMargin(at int) bool {
+	return at == 0 || p.file.Text[at-1] == '\n'
 }
 
 func (p *parser) decls(f *ast.File, lines []*line) {

@@ -189,6 +189,9 @@ func isCompare(o string) bool {
 
 // scale multiplies a tensor by a constant.
 func (f *frame) scale(o string, span source.Span, x *val, by op.Value, at source.Span) *val {
+	if !f.e.s.single(by.Num(), "by", "scale", at) {
+		return bad()
+	}
 	d := f.e.s.In.Ops.Lookup("scale")
 	call := &op.Call{Def: d, Attr: map[string]op.Value{}}
 	info := &nodeInfo{args: map[string]source.Span{}, op: o}

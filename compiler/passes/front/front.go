@@ -62,6 +62,7 @@ type State struct {
 	returning map[*ast.Block]bool
 	labels    map[*ast.Model]*labelSet
 	assigned  map[assignKey]bool
+	bound     map[*ast.Call]bool // blocks as values, reported
 	allWords  []string
 	allCtors  []op.Ctor
 	// constants
@@ -86,6 +87,7 @@ func New(in Input, diags *diag.List) *State {
 		blocks:    map[*ast.Model]map[string]*ast.Block{},
 		returning: map[*ast.Block]bool{},
 		assigned:  map[assignKey]bool{},
+		bound:     map[*ast.Call]bool{},
 		nodes:     map[*ir.Node]*nodeInfo{},
 		params:    map[string]*ir.Param{},
 	}

@@ -233,7 +233,7 @@ func (s *State) blockNames(m *ast.Model, b *ast.Block) {
 		n.layer.vals[name] = constName
 	}
 	n.body(b.Body)
-	if !s.returns(b) && !s.assignsParam(m, b) {
+	if !s.returns(b) && !s.assignsParam(m, b) && !n.callsParam {
 		d := s.errorf(codeForm, b.Name.Span, "block `%s` neither returns a value nor assigns its parameter", b.Name.Name)
 		if len(b.Params) > 0 {
 			d.Hint("write `%s += ...`, or `return ...`", b.Params[0].Name.Name)

@@ -33,6 +33,8 @@ type names struct {
 	later   map[string]bool // parameters of a block declared after the value being checked
 	labels  map[string]bool // labels of this body, for ties
 	repeats int             // nesting
+
+	callsParam bool // a parameter is called as if it were a block
 }
 
 // layer holds the names that one list of statements adds. Branches get layers of their own

@@ -54,6 +54,9 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		return
 	}
 	if blk := n.s.blockOf(n.model, name); blk != nil {
+		if !stmt && n.boundBlock(blk, c, constant) {
+			return
+		}
 		if !stmt && !n.s.returns(blk) {
 			s.errorf(codeForm, c.Callee.Span, "block `%s` returns no value", name).
 				Also(blk.Name.Span, "declared here").
@@ -73,6 +76,12 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		s.errorf(codeNotYet, c.Callee.Span, "`%s` is not available in this version", name)
 		return
 	}
+	if n.block != nil && indexOf(blockParams(n.block), name) >= 0 {
+		n.callsParam = true
+		s.errorf(codeNotYet, c.Callee.Span, "`%s` is a parameter, and a block passed as a value is not available in this version", name).
+			Hint("call the block by its name; an `if` on a constant chooses between several")
+		return
+	}
 	if s.full() {
 		return
 	}
@@ -90,6 +99,33 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		cands = append(cands, fn.Name)
 	}
 	n.unknownCallee(c, p, cands)
+}
+
+// boundBlock reports a block with some arguments bound, `mlp(width = 2 * D)`, as a value: the
+// call names arguments, and the tensor that the block works on is not among them.
+func (n *names) boundBlock(blk *ast.Block, c *ast.Call, constant bool) bool {
+	if len(blk.Params) == 0 || blk.Params[0].Default != nil || !constant && n.s.returns(blk) {
+		return false
+	}
+	for _, a := range c.Args {
+		if a.Name == nil || a.Name.Name == blk.Params[0].Name.Name {
+			return false
+		}
+		n.expr(a.Value, nil)
+	}
+	n.s.errorf(codeNotYet, c.Span, "a block passed as a value, here `%s` with some arguments bound, is not available in this version", blk.Name.Name).
+		Also(blk.Name.Span, "declared here").
+		Hint("call the block by its name where it is needed: `%s(%s, ...)`", blk.Name.Name, blk.Params[0].Name.Name)
+	n.s.bound[c] = true
+	return true
+}
+
+func blockParams(b *ast.Block) []string {
+	var out []string
+	for _, p := range b.Params {
+		out = append(out, p.Name.Name)
+	}
+	return out
 }
 
 // notYet are ops the language has and this version does not.

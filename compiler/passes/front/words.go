@@ -1,10 +1,12 @@
 package front
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/megatrain/mtc/lang/ast"
 	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/op"
 )
 
@@ -95,7 +97,7 @@ func (s *State) evalCall(e *ast.Call, sc *scope, p *op.Param) (op.Value, bool) {
 		c = fn
 	}
 	if c == nil {
-		if s.In.Ops.Lookup(e.Callee.Name) != nil || s.blockNamed(e.Callee.Name) {
+		if !s.bound[e] && (s.In.Ops.Lookup(e.Callee.Name) != nil || s.blockNamed(e.Callee.Name)) {
 			s.errorf(codeNotConst, e.Span, "a constant is wanted, `%s` makes a tensor", e.Callee.Name)
 		}
 		return op.Value{}, false
@@ -195,7 +197,7 @@ func (s *State) fit(v op.Value, p *op.Param, callee string, at ast.Expr) (op.Val
 			return op.Value{Kind: op.VFloat, Float: float64(v.Int)}, true
 		}
 		if v.Kind == op.VFloat {
-			return v, true
+			return v, s.single(v.Float, p.Name, callee, at.Pos())
 		}
 	case op.Bool:
 		if v.Kind == op.VBool {
@@ -265,4 +267,20 @@ func article(k op.ParamKind) string {
 		return "a number"
 	}
 	return "a " + k.String()
+}
+
+// single checks that a float is one in f32 too, in which kernels compute: one that vanishes or
+// overflows there would make every step NaN.
+func (s *State) single(x float64, param, callee string, at source.Span) bool {
+	switch y := float64(float32(x)); {
+	case x != 0 && y == 0:
+		s.errorf(codeRange, at, "`%s` of `%s` is %s, which is 0 in f32", param, callee, op.FloatValue(x)).
+			Hint("the smallest numbers of f32 are near 1e-38")
+	case math.IsInf(y, 0):
+		s.errorf(codeRange, at, "`%s` of `%s` is %s, which is too large for f32", param, callee, op.FloatValue(x)).
+			Hint("the largest numbers of f32 are near 3e38")
+	default:
+		return true
+	}
+	return false
 }
