@@ -160,10 +160,11 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 	fmt.Fprintf(r.env.err, "compiling %s into %s: %s\n", path, dir, reason)
 	r.builder.dir = dir
 	r.builder.check = func(p *plan.Plan) error {
-		if code := program.Check(p, trainArgs(filepath.Dir(path), r.pass), r.env.err); code != exitOK {
-			return exitStatus(code)
+		err := program.Check(p, trainArgs(filepath.Dir(path), r.pass))
+		if msg, help, ok := program.Usage(err); ok {
+			return &cliError{code: exitUsage, msg: msg, help: help}
 		}
-		return nil
+		return err
 	}
 	return dir, r.builder.build(ctx, r.env, path, options)
 }

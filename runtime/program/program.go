@@ -76,20 +76,29 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 }
 
 // Check says whether a training run of a plan could start: it parses the flags, opens the data
-// and looks at the run folder, and changes nothing. It prints what is wrong and returns the
-// exit code; so a mistake is told before the program is built.
-func Check(p *plan.Plan, args []string, errw io.Writer) (code int) {
+// and looks at the run folder, and changes nothing; so a mistake is told before the program is
+// built. The error is a *fault.Error, or one that Usage knows.
+func Check(p *plan.Plan, args []string) error {
 	prog := &Program{Plan: p}
 	set, err := prog.settings(args, io.Discard)
 	if err != nil {
-		return finish(err, errw)
+		return err
 	}
 	s := &session{prog: prog, plan: p, settings: set}
 	if err := s.openData(); err != nil {
-		return finish(err, errw)
+		return err
 	}
 	s.corpus.Close()
-	return finish(s.mayUse(), errw)
+	return s.mayUse()
+}
+
+// Usage says whether an error is about the command line, and gives its text and help.
+func Usage(err error) (msg string, help []string, ok bool) {
+	var u *usageError
+	if !errors.As(err, &u) {
+		return "", nil, false
+	}
+	return u.msg, u.help, true
 }
 
 // finish prints what is wrong and returns the exit code.

@@ -57,7 +57,7 @@ func TestCheckTellsBeforeTheProgramIsBuilt(t *testing.T) {
 		{[]string{"--root", "elsewhere"}, exitInput, "MT0601"},
 	} {
 		var errs strings.Builder
-		if code := Check(testPlan(), c.args, &errs); code != c.code || !strings.Contains(errs.String(), c.want) {
+		if code := finish(Check(testPlan(), c.args), &errs); code != c.code || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%q: exit %d, want %d with %q\n%s", c.args, code, c.code, c.want, &errs)
 		}
 	}
