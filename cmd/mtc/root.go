@@ -205,7 +205,7 @@ func count(n int, what string) string {
 
 // finish prints what is wrong and returns the exit code.
 func (e *env) finish(err error) int {
-	if err == nil && e.results != nil && e.results.err != nil {
+	if e.results != nil && e.results.err != nil && (err == nil || errors.Is(err, e.results.err)) {
 		err = machineErrorf("the output cannot be written: %v", e.results.err)
 		e.diagToOut = false
 	}
