@@ -179,6 +179,8 @@ func (f *frame) repeat(st *ast.Repeat) {
 		return
 	}
 	e.rounds += v.Int
+	s.loops = append(s.loops, at)
+	defer func() { s.loops = s.loops[:len(s.loops)-1] }()
 	outer := f.consts
 	for i := int64(0); i < v.Int && !e.s.spent; i++ {
 		if st.Var != nil {

@@ -193,9 +193,16 @@ func (s *State) step(at source.Span) bool {
 	return !s.spent
 }
 
-// exceed reports a limit, once: nothing more is evaluated after it.
+// exceed reports a limit, once: nothing more is evaluated after it. In a `repeat` it is that
+// which makes so many, the outermost one; the place where the limit was met is shown with it.
 func (s *State) exceed(at source.Span, format string, args ...any) {
-	if !s.spent {
+	switch {
+	case s.spent:
+	case len(s.loops) > 0:
+		s.errorf(codeTooMany, s.loops[0], format, args...).
+			Mark("repeated here").
+			Also(at, "the limit is met here")
+	default:
 		s.errorf(codeTooMany, at, format, args...)
 	}
 	s.spent = true

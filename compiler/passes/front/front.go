@@ -72,8 +72,9 @@ type State struct {
 	nodes   map[*ir.Node]*nodeInfo
 	logit   *val // what forward returns
 	logitAt source.Span
-	steps   int  // expressions evaluated
-	spent   bool // a limit was reached: nothing more is evaluated
+	loops   []source.Span // the counts of the repeats being run, the outermost first
+	steps   int           // expressions evaluated
+	spent   bool          // a limit was reached: nothing more is evaluated
 	// params
 	params map[string]*ir.Param // by path
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/ast"
@@ -22,7 +23,7 @@ func Train(s *State) {
 	}
 	c := &trainCheck{s: s, fields: map[string]*ast.Field{}}
 	if t.train != nil {
-		c.at = headSpan(t.train.Span, "train")
+		c.at, c.text = headSpan(t.train.Span, "train"), t.train.Fields
 		first := map[string]source.Span{}
 		for _, f := range t.train.Fields {
 			if at, twice := first[f.Name.Name]; twice {
@@ -43,17 +44,29 @@ func Train(s *State) {
 type trainCheck struct {
 	s      *State
 	at     source.Span
-	fields map[string]*ast.Field
+	text   []*ast.Field          // as written
+	fields map[string]*ast.Field // in force
 	out    ir.Train
 }
 
 func (c *trainCheck) add(f *ast.Field) {
 	if findField(f.Name.Name) == nil {
 		c.s.errorf(codeTrainField, f.Name.Span, "the train block has no field `%s`", f.Name.Name).
-			Hint("%s", suggest.HintOr(f.Name.Name, fieldNames()))
+			Hint("%s", suggest.HintOr(f.Name.Name, c.unset()))
 		return
 	}
 	c.fields[f.Name.Name] = f
+}
+
+// unset lists the fields that the text does not set: a misspelt one is one of them.
+func (c *trainCheck) unset() []string {
+	var out []string
+	for _, name := range fieldNames() {
+		if !slices.ContainsFunc(c.text, func(f *ast.Field) bool { return f.Name.Name == name }) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func (c *trainCheck) run() {

@@ -13,11 +13,13 @@ import (
 // maxLen bounds the words compared: the table of distances is quadratic in it.
 const maxLen = 64
 
-// Nearest returns the candidate nearest to word by edit distance, ties in order of
-// candidates, or "" when every one is too far (more than a third of the longer word, at
+// Nearest returns the candidate that alone starts with word, else the one nearest to it by edit
+// distance, of equally near ones the first that has all letters of word in order (`seed`
+// before `seq` for "sed"), then the first; or "" when every one is too far (more than a third of the longer word, at
 // least one edit). An exact match but for case always counts. The word itself is no suggestion.
 func Nearest(word string, candidates []string) string {
-	best, bestDist := "", 1<<30
+	best, bestDist, whole := "", 1<<30, false
+	prefix := unambiguousPrefix(word, candidates)
 	for _, c := range candidates {
 		if c == word || c == "" {
 			continue
@@ -27,19 +29,30 @@ func Nearest(word string, candidates []string) string {
 		if d > max(1, longer/3) || d >= longer {
 			continue
 		}
-		if d < bestDist {
-			best, bestDist = c, d
+		if in := within(strings.ToLower(word), strings.ToLower(c)); d < bestDist || d == bestDist && in && !whole {
+			best, bestDist, whole = c, d, in
 		}
 	}
-	if best == "" {
-		return unambiguousPrefix(word, candidates)
+	if prefix != "" && bestDist > 1 {
+		return prefix
 	}
 	return best
 }
 
+// within reports whether the letters of word stand in c in their order.
+func within(word, c string) bool {
+	i := 0
+	for j := 0; j < len(c) && i < len(word); j++ {
+		if c[j] == word[i] {
+			i++
+		}
+	}
+	return i == len(word)
+}
+
 // unambiguousPrefix returns the only candidate that word abbreviates ("rms" for "rmsnorm").
 func unambiguousPrefix(word string, candidates []string) string {
-	if len(word) < 3 {
+	if len(strings.TrimLeft(word, "-")) < 3 {
 		return ""
 	}
 	found := ""

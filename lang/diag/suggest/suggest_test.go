@@ -42,6 +42,26 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+// TestNearestOfSeveral: an abbreviation is meant before a slip of several letters, and a
+// letter left out before one that was mistaken.
+func TestNearestOfSeveral(t *testing.T) {
+	for _, c := range []struct {
+		word, want string
+		candidates []string
+	}{
+		{"--tok", "--tokens", []string{"--top-k", "--top-p", "--tokens", "--temperature"}},
+		{"sed", "seed", []string{"seq", "seed", "save"}},
+		{"sed", "seed", []string{"seed", "seq", "save"}},
+		{"--to", "", []string{"--tokens", "--temperature"}},
+		{"gelo", "gelu", []string{"gelu", "gelology"}},
+		{"\xffab", "", []string{"tokens"}},
+	} {
+		if got := Nearest(c.word, c.candidates); got != c.want {
+			t.Errorf("Nearest(%q, %q) = %q, want %q", c.word, c.candidates, got, c.want)
+		}
+	}
+}
+
 func TestHints(t *testing.T) {
 	if got, want := Hint("steam", []string{"resident", "stream"}), "did you mean `stream`?"; got != want {
 		t.Errorf("Hint = %q, want %q", got, want)
