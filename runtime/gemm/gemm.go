@@ -149,9 +149,9 @@ func (j *job) together(p Parallel) {
 	panels := ceil(j.n, j.nr)
 	group := ceil(min(j.m, max(1024, packedA/j.k)), j.mr) * j.mr
 	terms := min(j.k, max(kc, packedA/group/kc*kc))
-	s := pool.Get().(*scratch)
-	defer pool.Put(s)
-	a := grow(&s.shared, group*terms)
+	s := packs.Get().(*[]float32)
+	defer packs.Put(s)
+	a := grow(s, group*terms)
 	for m0 := 0; m0 < j.m; m0 += group {
 		m1 := min(j.m, m0+group)
 		tiles := ceil(m1-m0, j.mr)
@@ -199,12 +199,15 @@ func (j *job) empty() {
 
 // scratch is a worker's memory.
 type scratch struct {
-	shared, own []float32 // packed A
-	b           []float32 // a strip of B
-	t           tile
+	own []float32 // packed A of a product that is computed apart
+	b   []float32 // a strip of B
+	t   tile
 }
 
-var pool = sync.Pool{New: func() any { return new(scratch) }}
+var (
+	pool  = sync.Pool{New: func() any { return new(scratch) }}
+	packs = sync.Pool{New: func() any { return new([]float32) }} // packed A that threads share
+)
 
 // grow returns s with n floats and some room behind, which kernels may read but do not use.
 func grow(s *[]float32, n int) []float32 {
