@@ -34,6 +34,7 @@ func Train(s *State) {
 			c.add(f)
 		}
 	}
+	c.text = nil // a --set may name any field
 	for _, set := range t.trains {
 		c.add(set.field())
 	}

@@ -2,6 +2,7 @@ package front
 
 import (
 	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/ast"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/tensor"
@@ -25,6 +26,25 @@ func Units(s *State) {
 	u.tables()
 	if !s.Diags.HasErrors() {
 		u.head()
+		s.uncalled(s.target.model)
+	}
+}
+
+// uncalled warns of blocks that no text of the model calls, not even in a branch not taken.
+func (s *State) uncalled(m *ast.Model) {
+	called := map[string]bool{}
+	note := func(c *ast.Call) { called[c.Callee.Name] = true }
+	for _, fw := range m.Forwards {
+		walkCalls(fw.Body, note)
+	}
+	for _, b := range m.Blocks {
+		walkCalls(b.Body, note)
+	}
+	for _, b := range m.Blocks {
+		if !called[b.Name.Name] {
+			s.Diags.Warnf(codeUncalled, b.Name.Span, "nothing calls block `%s`", b.Name.Name).
+				Hint("call it in `forward`, or remove it")
+		}
 	}
 }
 
