@@ -18,7 +18,7 @@ model nano(D = 128, L = 4, H = 4, KV = 2, F = 512, V = 256, hd = D / H) {
   forward(tokens) {
     x = wte: embed(tokens, V, D)
     repeat L { layer(x) }
-    return head: linear(norm: rmsnorm(x), V)
+    return head: linear(norm: rmsnorm(x), V, init = normal(0.02))
   }
 }
 

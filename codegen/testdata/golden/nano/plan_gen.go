@@ -362,7 +362,7 @@ var theSlabs = []plan.Slab{
 		{Name: "layer[3].mlp_norm.weight", Off: 245888, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
 	}, Resident: true, Weight: 13, M: 14, V: 15, Grad: 23},
 	{Name: "head", Elems: 32896, Decay: 32768, Params: []plan.Param{
-		{Name: "head.weight", Shape: []int64{256, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.06}},
+		{Name: "head.weight", Shape: []int64{256, 128}, Decay: true, Init: plan.Init{Kind: plan.InitNormal, Scale: 0.02}},
 		{Name: "norm.weight", Off: 32768, Shape: []int64{128}, Init: plan.Init{Kind: plan.InitOne}},
 	}, Resident: true, Weight: 16, M: 17, V: 18, Grad: 24},
 }
