@@ -147,7 +147,8 @@ def step(name, program, args):
             out = pathlib.Path(tmp) / f"run{time.monotonic_ns()}"
             p = subprocess.Popen(
                 [program, "--data", data, "--eval-data", data, "--steps", "1000", "--out", out, "--threads",
-                 str(args.threads), "--eval-every", "0", "--save-every", "0"], stdout=subprocess.DEVNULL)
+                 str(args.threads), "--eval-every", "0", "--save-every", "0"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 wait_for(p, out, warm)
                 before = processor(p)
