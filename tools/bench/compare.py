@@ -140,6 +140,7 @@ def step(name, program, args):
 
     with tempfile.TemporaryDirectory() as tmp:
         data = pathlib.Path(tmp) / "data.txt"
+        errors = pathlib.Path(tmp) / "stderr.txt"
         data.write_bytes(bytes(torch.randint(32, 127, (1 << 20,)).tolist()))
 
         def ours():
@@ -148,7 +149,7 @@ def step(name, program, args):
             p = subprocess.Popen(
                 [program, "--data", data, "--eval-data", data, "--steps", "1000", "--out", out, "--threads",
                  str(args.threads), "--eval-every", "0", "--save-every", "0"],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                stdout=subprocess.DEVNULL, stderr=errors.open("w"))
             try:
                 wait_for(p, out, warm)
                 before = processor(p)
@@ -161,7 +162,7 @@ def step(name, program, args):
         def wait_for(p, out, count):
             while True:
                 if p.poll() is not None:
-                    sys.exit(f"{program} ended with code {p.returncode}")
+                    sys.exit(f"{program} ended with code {p.returncode}:\n{errors.read_text()}")
                 if (out / "metrics.jsonl").exists():
                     lines = (out / "metrics.jsonl").read_text().split("\n")[:-1]
                     if len(lines) >= count:
