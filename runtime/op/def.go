@@ -273,7 +273,33 @@ type Launch struct {
 	// Cost returns floating-point operations and bytes moved for the given sizes (each
 	// operand once). Dims symbolic in the call are given by s.
 	Cost func(c *Call, s Sizes) Cost
+	// Shape says how the launch is bound where it is not by the bytes it moves; nil: by those.
+	Shape func(c *Call, s Sizes) Shape
 }
+
+// Shape is what the rate of a launch depends on.
+type Shape struct {
+	Class Class  `json:"class"`
+	Form  string `json:"form"` // product: "nt" (forward), "nn" (input gradient), "tn" (weight gradient); attention: "forward", "backward"
+	// Product: Count times [M, K] by [K, N]. Attention: M pairs of sequence and query head, N
+	// positions, K elements of a head; Count is 1.
+	M     int64 `json:"m"`
+	N     int64 `json:"n"`
+	K     int64 `json:"k"`
+	Count int64 `json:"count"`
+}
+
+// Class tells launches apart by what bounds them.
+type Class uint8
+
+// The classes.
+const (
+	Streaming Class = iota // bytes moved
+	Product                // a matrix product
+	Attending              // attention over positions
+)
+
+func (c Class) String() string { return [...]string{"memory", "product", "attention"}[c] }
 
 // Sizes resolves the symbolic dims.
 type Sizes struct{ Batch, Seq int64 }

@@ -43,13 +43,14 @@ var Def = op.Def{
 	Infer:  infer,
 	Causal: "causal",
 	Forward: op.WithCost(op.Launch{
-		Func: "Forward", Reads: []string{"q", "k", "v"}, Writes: []string{"y", "lse"},
+		Func: "Forward", Reads: []string{"q", "k", "v"}, Writes: []string{"y", "lse"}, Shape: shaped("forward"),
 	}, func(c *op.Call, s op.Sizes) int64 { return 4 * pairFLOPs(c, s) }),
 	Backward: []op.Launch{op.WithCost(op.Launch{
 		Func:   "Backward",
 		Reads:  []string{"q", "k", "v", "y", "lse", "d.y"},
 		Writes: []string{"d.q", "d.k", "d.v"},
 		Adds:   []string{"d.q", "d.k", "d.v"},
+		Shape:  shaped("backward"),
 	}, func(c *op.Call, s op.Sizes) int64 { return 10 * pairFLOPs(c, s) })},
 	Cached: cached(),
 }
@@ -63,6 +64,14 @@ func cached() *op.Launch {
 		Writes: []string{"y", "kcache", "vcache"},
 	}, func(c *op.Call, s op.Sizes) int64 { return 4 * pairFLOPs(c, s) })
 	return &l
+}
+
+// shaped is the shape of a launch over all positions of its sequences.
+func shaped(form string) func(c *op.Call, s op.Sizes) op.Shape {
+	return func(c *op.Call, s op.Sizes) op.Shape {
+		heads := c.Int("heads")
+		return op.Shape{Class: op.Attending, Form: form, M: s.Batch * heads, N: s.Seq, K: c.In[0].Shape.Last().N / heads, Count: 1}
+	}
 }
 
 // pairFLOPs is the number of visible (t, u) pairs of all heads times hd.

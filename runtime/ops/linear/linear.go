@@ -31,14 +31,14 @@ var Def = &op.Def{
 	Infer:   infer,
 	RowWise: true,
 	Forward: op.WithCost(op.Launch{
-		Func: "Forward", Reads: []string{"x", "weight", "bias"}, Writes: []string{"y"},
+		Func: "Forward", Reads: []string{"x", "weight", "bias"}, Writes: []string{"y"}, Shape: forwardShape,
 	}, forwardFLOPs),
 	Backward: []op.Launch{
 		op.WithCost(op.Launch{
-			Func: "BackwardInput", Reads: []string{"weight", "d.y"}, Writes: []string{"d.x"}, Adds: []string{"d.x"},
+			Func: "BackwardInput", Reads: []string{"weight", "d.y"}, Writes: []string{"d.x"}, Adds: []string{"d.x"}, Shape: inputShape,
 		}, gemmFLOPs),
 		op.WithCost(op.Launch{
-			Func: "BackwardWeight", Reads: []string{"x", "d.y"}, Writes: []string{"d.weight"}, Adds: []string{"d.weight"},
+			Func: "BackwardWeight", Reads: []string{"x", "d.y"}, Writes: []string{"d.weight"}, Adds: []string{"d.weight"}, Shape: weightShape,
 		}, gemmFLOPs),
 		op.WithCost(op.Launch{
 			Func: "BackwardBias", Reads: []string{"d.y"}, Writes: []string{"d.bias"}, Adds: []string{"d.bias"},
@@ -66,6 +66,22 @@ func infer(c *op.Call) error {
 	c.Consts = []op.Const{op.RowsConst(), op.IntConst("In", in.N), op.IntConst("Out", out.N)}
 	return nil
 }
+
+// The three products, as [M, K] by [K, N].
+
+func forwardShape(c *op.Call, s op.Sizes) op.Shape {
+	return op.Shape{Class: op.Product, Form: "nt", M: rows(c, s), N: c.Out.Shape.Last().N, K: c.In[0].Shape.Last().N, Count: 1}
+}
+
+func inputShape(c *op.Call, s op.Sizes) op.Shape {
+	return op.Shape{Class: op.Product, Form: "nn", M: rows(c, s), N: c.In[0].Shape.Last().N, K: c.Out.Shape.Last().N, Count: 1}
+}
+
+func weightShape(c *op.Call, s op.Sizes) op.Shape {
+	return op.Shape{Class: op.Product, Form: "tn", M: c.Out.Shape.Last().N, N: c.In[0].Shape.Last().N, K: rows(c, s), Count: 1}
+}
+
+func rows(c *op.Call, s op.Sizes) int64 { return s.Elems(c.Out.Shape) / c.Out.Shape.Last().N }
 
 func gemmFLOPs(c *op.Call, s op.Sizes) int64 {
 	return 2 * s.Elems(c.In[0].Shape) * c.Out.Shape.Last().N
