@@ -10,7 +10,11 @@ import (
 
 // submit enqueues a list's commands on their lanes, in order. It looks nothing up, allocates
 // nothing and waits for nothing but room in the queues.
-func (e *Engine) submit(cs []command) {
+func (e *Engine) submit(cs []command) { e.submitTimed(cs, nil, 0) }
+
+// submitTimed is submit with, from number `at` on, a mark before and one after what each
+// command does; nil marks: none.
+func (e *Engine) submitTimed(cs []command, marks device.Marks, at int) {
 	for i := range cs {
 		c := &cs[i]
 		q := c.queue
@@ -20,7 +24,13 @@ func (e *Engine) submit(cs []command) {
 		for _, w := range c.waits {
 			q.Wait(w)
 		}
-		e.enqueue(q, c)
+		if marks == nil {
+			e.enqueue(q, c)
+		} else {
+			marks.Set(at + 2*i)
+			e.enqueue(q, c)
+			marks.Set(at + 2*i + 1)
+		}
 		if c.record != nil {
 			q.Record(c.record)
 		}
@@ -45,14 +55,21 @@ func (e *Engine) enqueue(q device.Queue, c *command) {
 	}
 }
 
-// submitStep enqueues the next training step.
-func (e *Engine) submitStep() {
+// submitStep enqueues the next training step; a profile times it if it wants it.
+func (e *Engine) submitStep(p *Profile) {
 	l := plan.First
 	if e.pending {
 		l = plan.Steady
 	}
-	e.submit(e.lists[l][e.state.Step&1])
+	cs := e.lists[l][e.state.Step&1]
 	e.pending = true
+	if l == plan.Steady {
+		if at, ok := p.take(e.state.Step + 1); ok {
+			e.submitTimed(cs, p.marks, at)
+			return
+		}
+	}
+	e.submit(cs)
 }
 
 // results waits for the step just submitted and returns its scalars.

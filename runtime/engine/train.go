@@ -23,6 +23,8 @@ type Training struct {
 	Eval      *Evaluation
 	SaveEvery int64 // call OnSave after every so many steps, 0: never
 
+	Profile *Profile // times some steps; nil: none
+
 	// Stop is asked after every step; true ends the run with the step just done.
 	Stop  func() bool
 	Hooks []Hook
@@ -76,7 +78,7 @@ func (e *Engine) Train(t *Training) error {
 		}
 		lr := t.LR(step)
 		tokens := e.setScalars(step, lr, t.Clip)
-		e.submitStep()
+		e.submitStep(t.Profile)
 
 		// The other half of the host blocks is free: the step before is done.
 		if next := step + 1; next < t.Steps && !due(next, t.EvalEvery) && !due(next, t.SaveEvery) {

@@ -22,6 +22,7 @@ type command struct {
 	n        int64
 	on       *queue // wait: the queue that records
 	seq      uint64 // record, wait: number of the record on its queue
+	marks    *marks // mark: of which n is the number
 	args     device.Args
 }
 
@@ -32,6 +33,7 @@ const (
 	copyBytes
 	record
 	wait
+	mark
 )
 
 // queue is a lane: a ring of commands and the goroutine that runs them.
@@ -113,6 +115,8 @@ func (q *queue) run() {
 		case wait:
 			c.on.await(c.seq)
 			raceAcquire(unsafe.Pointer(c.on.token(c.seq)))
+		case mark:
+			c.marks.note(c.n)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type command struct {
 	n        int64
 	on       *stream // wait: the stream that records
 	seq      uint64  // record: its number; wait: the number of the record on its stream
+	marks    *marks  // mark: of which n is the number
 	args     device.Args
 }
 
@@ -36,6 +37,7 @@ const (
 	copyBytes
 	record
 	wait
+	mark
 )
 
 // hostLane runs CPU kernels on host arenas, in order, on a goroutine of its own.
@@ -145,6 +147,8 @@ func (h *hostLane) run() {
 				h.dev.failed(c.on, "", err)
 			}
 			h.complete(&h.waited, h.waited.Load()+1)
+		case mark:
+			c.marks.note(c.n)
 		}
 	}
 }
