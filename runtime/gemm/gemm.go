@@ -1,7 +1,8 @@
 // Package gemm multiplies float32 matrices for the linear op (y = x W^T and its two
-// gradients) and, in small blocks, for attention. Matrices are row-major without gaps. Work
-// is cut over CPU.Parallel. There are AVX-512 and AVX2 kernels for amd64, chosen at start-up,
-// and plain Go ones for every other machine.
+// gradients) and, in small blocks, for attention. Matrices are row-major, without gaps except
+// between the rows of y in the forms named Pitch. Work is cut over CPU.Parallel. There are
+// AVX-512 and AVX2 kernels for amd64, chosen at start-up, and plain Go ones for every other
+// machine.
 //
 // Order of additions. The sum over k of one element of C is taken in blocks of kc terms; each
 // block is summed in order of k from zero, and the blocks are added to C in order. The order
@@ -29,19 +30,30 @@ type Parallel interface {
 // NT is C[m,n] = add + A[m,k] B[n,k]^T + bias: the forward of a linear layer, x [m,k] by
 // weight [n,k]. add [m,n] may be nil, or c itself; bias [n] may be nil.
 func NT(p Parallel, m, n, k int, c, a, b, add, bias []float32) {
-	run(p, &job{m: m, n: n, k: k, c: c, add: add, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}})
+	run(p, &job{m: m, n: n, k: k, c: c, ldc: n, add: add, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}})
+}
+
+// NTPitch is NT into rows of C that lie ldc >= n floats apart.
+func NTPitch(p Parallel, m, n, k int, c []float32, ldc int, a, b, bias []float32) {
+	run(p, &job{m: m, n: n, k: k, c: c, ldc: ldc, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}})
 }
 
 // NN is C[m,n] = add + A[m,k] B[k,n]: the input gradient, dy [m,k] by weight [k,n] (k outputs,
 // n inputs). add may be nil, or c itself.
-func NN(p Parallel, m, n, k int, c, a, b, add []float32) {
-	run(p, &job{m: m, n: n, k: k, c: c, add: add, a: mat{a, k, 1}, b: mat{b, n, 1}})
+func NN(p Parallel, m, n, k int, c, a, b, add []float32) { NNPitch(p, m, n, k, c, a, k, b, add) }
+
+// NNPitch is NN of rows of A that lie lda >= k floats apart.
+func NNPitch(p Parallel, m, n, k int, c, a []float32, lda int, b, add []float32) {
+	run(p, &job{m: m, n: n, k: k, c: c, ldc: n, add: add, a: mat{a, lda, 1}, b: mat{b, n, 1}})
 }
 
 // TN is C[m,n] = add + A[k,m]^T B[k,n]: the weight gradient, dy [k,m] (k rows, m outputs) by
 // x [k,n]. add may be nil, or c itself.
-func TN(p Parallel, m, n, k int, c, a, b, add []float32) {
-	run(p, &job{m: m, n: n, k: k, c: c, add: add, a: mat{a, 1, m}, b: mat{b, n, 1}})
+func TN(p Parallel, m, n, k int, c, a, b, add []float32) { TNPitch(p, m, n, k, c, a, m, b, add) }
+
+// TNPitch is TN of rows of A that lie lda >= m floats apart.
+func TNPitch(p Parallel, m, n, k int, c, a []float32, lda int, b, add []float32) {
+	run(p, &job{m: m, n: n, k: k, c: c, ldc: n, add: add, a: mat{a, 1, lda}, b: mat{b, n, 1}})
 }
 
 // mat is an operand: element (i, j) is data[i*row + j*col]; row or col is 1.
@@ -54,9 +66,10 @@ type mat struct {
 type job struct {
 	kernels
 	m, n, k      int
-	c, add, bias []float32
-	a            mat // [m, k]
-	b            mat // [k, n]
+	ldc          int       // floats from one row of c to the next
+	c, add, bias []float32 // rows of add are dense
+	a            mat       // [m, k]
+	b            mat       // [k, n]
 }
 
 const (
@@ -192,7 +205,7 @@ func (j *job) empty() {
 			if j.bias != nil {
 				s += j.bias[x]
 			}
-			j.c[i*j.n+x] = s
+			j.c[i*j.ldc+x] = s
 		}
 	}
 }
@@ -231,7 +244,7 @@ func (j *job) region(s *scratch, a []float32, a0, a1, m0, m1, p0, p1, k0, k1 int
 			j.packB(b, x0, x1, k, n)
 			src := first
 			if k > 0 {
-				src = mat{j.c, j.n, 1}
+				src = mat{j.c, j.ldc, 1}
 			}
 			ak := a[all*(k-k0)+(m0-a0)*n:]
 			for i := m0; i < m1; i += blockRows / j.mr * j.mr {
@@ -250,11 +263,11 @@ func (j *job) column(s *scratch, a, b []float32, src mat, m0, m1, x, n int) {
 	cols := min(j.nr, j.n-x)
 	t := &s.t
 	t.k, t.b = n, unsafe.Pointer(unsafe.SliceData(b))
-	t.lda, t.ldc, t.lds = j.mr*4, j.n*4, src.row*4
+	t.lda, t.ldc, t.lds = j.mr*4, j.ldc*4, src.row*4
 	for i := m0; i < m1; i += j.mr {
 		t.rows = min(j.mr, m1-i)
 		t.a = unsafe.Pointer(unsafe.SliceData(a[(i-m0)*n:]))
-		t.c = unsafe.Pointer(&j.c[i*j.n+x])
+		t.c = unsafe.Pointer(&j.c[i*j.ldc+x])
 		t.src = unsafe.Pointer(&src.data[i*src.row+x*src.col])
 		j.tile(t, cols)
 	}
@@ -265,7 +278,7 @@ func (j *job) column(s *scratch, a, b []float32, src mat, m0, m1, x, n int) {
 func (j *job) start(m0, m1, n0, n1, k0 int) mat {
 	switch {
 	case k0 > 0:
-		return mat{j.c, j.n, 1}
+		return mat{j.c, j.ldc, 1}
 	case j.add == nil && j.bias == nil:
 		return mat{zeros[:], 0, 0}
 	case j.add == nil:
@@ -275,10 +288,10 @@ func (j *job) start(m0, m1, n0, n1, k0 int) mat {
 	}
 	for i := m0; i < m1; i++ {
 		for x := n0; x < n1; x++ {
-			j.c[i*j.n+x] = j.add[i*j.n+x] + j.bias[x]
+			j.c[i*j.ldc+x] = j.add[i*j.n+x] + j.bias[x]
 		}
 	}
-	return mat{j.c, j.n, 1}
+	return mat{j.c, j.ldc, 1}
 }
 
 // packA writes rows m0 to m1 over n terms from k on as panels [n][mr].

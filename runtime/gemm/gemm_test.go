@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -152,6 +153,46 @@ func TestRowsAlone(t *testing.T) {
 	})
 }
 
+// TestPitch: rows with gaps between them give the bits of rows without, and gaps are left alone.
+func TestPitch(t *testing.T) {
+	onAll(t, func(t *testing.T) {
+		const gap = float32(-77)
+		r := rand.New(rand.NewPCG(7, 8))
+		spread := func(rows, n, ld int, v []float32) []float32 { // rows of n, ld apart; the last without a gap
+			w := make([]float32, (rows-1)*ld+n)
+			for i := range w {
+				w[i] = gap
+				if row, x := i/ld, i%ld; x < n && v != nil {
+					w[i] = v[row*n+x]
+				}
+			}
+			return w
+		}
+		for _, s := range [][4]int{{5, 33, 7, 64}, {14, 32, 256, 32}, {30, 70, 390, 128}, {64, 301, 500, 320}} {
+			m, n, k, ld := s[0], s[1], s[2], s[3]
+			x, w, bias := random(r, m*k), random(r, n*k), random(r, n)
+			y, dx, dw := make([]float32, m*n), make([]float32, m*k), make([]float32, n*k)
+			NT(goroutines(2), m, n, k, y, x, w, nil, bias)
+			NN(goroutines(2), m, k, n, dx, y, w, nil)
+			TN(goroutines(2), n, k, m, dw, y, x, nil)
+			want := spread(m, n, ld, y)
+			got := spread(m, n, ld, nil)
+			NTPitch(goroutines(2), m, n, k, got, ld, x, w, bias)
+			if !slices.Equal(got, want) {
+				t.Errorf("%v: NTPitch differs", s)
+			}
+			other := make([]float32, m*k)
+			if NNPitch(goroutines(2), m, k, n, other, got, ld, w, nil); !slices.Equal(other, dx) {
+				t.Errorf("%v: NNPitch differs", s)
+			}
+			other = make([]float32, n*k)
+			if TNPitch(goroutines(2), n, k, m, other, got, ld, x, nil); !slices.Equal(other, dw) {
+				t.Errorf("%v: TNPitch differs", s)
+			}
+		}
+	})
+}
+
 // TestSpecials: infinities and NaN pass through as IEEE says, and do not leak to other rows
 // or columns.
 func TestSpecials(t *testing.T) {
@@ -271,9 +312,9 @@ func TestApartAndTogether(t *testing.T) {
 			m, n, k := s[0], s[1], s[2]
 			a, b, add, bias := random(r, m*k), random(r, n*k), random(r, m*n), random(r, n)
 			for name, j := range map[string]job{
-				"NT": {m: m, n: n, k: k, add: add, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}},
-				"NN": {m: m, n: n, k: k, a: mat{a, k, 1}, b: mat{b, n, 1}},
-				"TN": {m: m, n: n, k: k, add: add, a: mat{a, 1, m}, b: mat{b, n, 1}},
+				"NT": {m: m, n: n, k: k, ldc: n, add: add, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}},
+				"NN": {m: m, n: n, k: k, ldc: n, a: mat{a, k, 1}, b: mat{b, n, 1}},
+				"TN": {m: m, n: n, k: k, ldc: n, add: add, a: mat{a, 1, m}, b: mat{b, n, 1}},
 			} {
 				one, two := j, j
 				one.kernels, two.kernels = *active, *active

@@ -21,7 +21,7 @@ func touch(s []float32, ld, rows, cols int, write bool) {
 
 // announce touches what a block of a job reads and writes.
 func (j *job) announce(m0, m1, n0, n1 int) {
-	touch(j.c[m0*j.n+n0:], j.n, m1-m0, n1-n0, true)
+	touch(j.c[m0*j.ldc+n0:], j.ldc, m1-m0, n1-n0, true)
 	if j.add != nil {
 		touch(j.add[m0*j.n+n0:], j.n, m1-m0, n1-n0, false)
 	}
@@ -29,9 +29,9 @@ func (j *job) announce(m0, m1, n0, n1 int) {
 		touch(j.bias[n0:], 0, 1, n1-n0, false)
 	}
 	if j.a.col == 1 {
-		touch(j.a.data[m0*j.k:], j.k, m1-m0, j.k, false)
+		touch(j.a.data[m0*j.a.row:], j.a.row, m1-m0, j.k, false)
 	} else {
-		touch(j.a.data[m0:], j.m, j.k, m1-m0, false)
+		touch(j.a.data[m0:], j.a.col, j.k, m1-m0, false)
 	}
 	if j.b.col == 1 {
 		touch(j.b.data[n0:], j.n, j.k, n1-n0, false)
