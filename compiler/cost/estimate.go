@@ -1,0 +1,140 @@
+package cost
+
+import (
+	"fmt"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// pricer estimates tasks; functions of one template cost the same wherever they run.
+type pricer struct {
+	p     *plan.Plan
+	w     *Work
+	m     *Machine
+	rates *Rates
+	cache map[funcKey]Estimate
+}
+
+type funcKey struct {
+	template int
+	fn       plan.Func
+	decode   bool
+}
+
+func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	precision := p.Precision
+	if precision == "" {
+		precision = "f32"
+	}
+	r := m.Rates[precision]
+	if r == nil {
+		return nil, fmt.Errorf("machine %s: it has no rates for %s", m.Name, precision)
+	}
+	return &pricer{p: p, w: w, m: m, rates: r, cache: map[funcKey]Estimate{}}, nil
+}
+
+// estimate is a task alone on the machine.
+func (c *pricer) estimate(t *plan.Task) Estimate {
+	switch t.Kind {
+	case plan.Compute:
+		k := funcKey{t.Template, t.Func, t.List == plan.Decode}
+		e, ok := c.cache[k]
+		if !ok {
+			e = c.function(t)
+			c.cache[k] = e
+		}
+		return e
+	case plan.Norm, plan.Reduce, plan.Update, plan.Accumulate:
+		return c.step(t)
+	}
+	return c.copy(t)
+}
+
+// function adds up the launches of a template's function.
+func (c *pricer) function(t *plan.Task) Estimate {
+	e := Estimate{FLOPs: t.FLOPs, Bytes: t.Moved, Parts: map[Bound]float64{}}
+	// One token of a list of functions made for a chunk: each row of it reads all weights.
+	part := 1.0
+	if t.List == plan.Decode && c.p.Prefill > 1 {
+		part = 1 / float64(c.p.Prefill)
+	}
+	for _, l := range c.w.of(t) {
+		times := float64(l.Times)
+		s, b := c.rates.seconds(&l)
+		if part < 1 {
+			s, b = max(s*part, float64(c.p.WeightSize()*l.Shape.N*l.Shape.K)/c.rates.Memory.Value), ByMemory
+		}
+		e.Launches += l.Times
+		e.Parts[b] += times * s
+		e.Parts[ByLaunches] += times * c.rates.Launch.Value
+	}
+	if e.Launches == 0 && t.Moved > 0 {
+		e.Parts[ByMemory] = float64(t.Moved) / c.rates.Memory.Value
+	}
+	e.sum()
+	return e
+}
+
+// sum completes an estimate from its parts.
+func (e *Estimate) sum() {
+	e.Seconds, e.Bound = 0, ByNothing
+	most := 0.0
+	for _, b := range bounds {
+		x := e.Parts[b]
+		if x <= 0 {
+			delete(e.Parts, b)
+			continue
+		}
+		if e.Seconds += x; x > most {
+			e.Bound, most = b, x
+		}
+	}
+}
+
+// bounds in a fixed order: sums do not depend on that of a map.
+var bounds = []Bound{ByProducts, ByAttention, ByMemory, ByLaunches, ByLink, ByHost}
+
+// step is a task of the training step itself on a slab or on the scalars.
+func (c *pricer) step(t *plan.Task) Estimate {
+	e := Estimate{FLOPs: t.FLOPs, Bytes: t.Moved, Launches: 1, Parts: map[Bound]float64{}}
+	bytes := float64(t.Moved)
+	switch {
+	case t.Lane == device.Host && t.Kind == plan.Update:
+		e.Parts[ByHost] = bytes / c.m.Host.Optimizer.Value
+	case t.Lane == device.Host:
+		e.Parts[ByHost] = bytes / c.m.Host.Memory.Value
+	case t.Kind == plan.Update:
+		e.Parts[ByMemory] = bytes / c.rates.Optimizer.Value
+		e.Parts[ByLaunches] = c.rates.Launch.Value
+	default:
+		memory := c.rates.Memory.Value
+		if f, ok := c.rates.Kernels[t.Kind.String()]; ok {
+			memory = f.Value
+		}
+		e.Parts[ByMemory] = bytes / memory
+		e.Parts[ByLaunches] = c.rates.Launch.Value
+	}
+	e.sum()
+	return e
+}
+
+// copy is a copy between the memories, or within the host.
+func (c *pricer) copy(t *plan.Task) Estimate {
+	e := Estimate{Bytes: t.Bytes, Launches: 1, Parts: map[Bound]float64{}}
+	rate := c.m.Link.H2D.Value
+	switch t.Lane {
+	case device.D2H:
+		rate = c.m.Link.D2H.Value
+	case device.Host:
+		e.Parts[ByHost] = float64(t.Moved) / c.m.Host.Memory.Value
+		e.sum()
+		return e
+	}
+	e.Parts[ByLink] = float64(t.Bytes)/rate + c.m.Link.Latency.Value
+	e.sum()
+	return e
+}

@@ -1,0 +1,153 @@
+// Package cost predicts the time of a plan on a machine before it runs there. In go a plan,
+// the launches of its templates (WorkOf) and a Machine, a profile of measured or estimated
+// rates; out comes a Timeline: each task of a steady step with its start, end and what bounds
+// it, and of each lane how much of it hides behind the computation. Package planner searches
+// with it; the views draw it. It chooses nothing and reads no clock.
+package cost
+
+import (
+	"fmt"
+	"math"
+)
+
+// Machine is a profile: what a plan may use and how fast that is. Rates are per second.
+type Machine struct {
+	Name   string `json:"name"`   // "h200"
+	Title  string `json:"title"`  // "NVIDIA H200 SXM, 16 host cores, PCIe 5 x16"
+	Target string `json:"target"` // "cpu" or "cuda"
+
+	DeviceMemory Figure `json:"device_memory"` // bytes a process may take on the device
+	HostMemory   Figure `json:"host_memory"`   // bytes a process may take on the host; on a CPU both are one memory
+	Cores        Figure `json:"cores"`         // of the host, for the optimizer
+
+	// Rates are the device's, by what it computes in: "f32", "bf16".
+	Rates map[string]*Rates `json:"rates"`
+	Link  Link              `json:"link"`
+	Host  Host              `json:"host"`
+	Disk  Disk              `json:"disk"`
+}
+
+// Figure is a number and where it is from: "measured 2026-11-29 by `mtc bench`", "data
+// sheet", "estimated from ...".
+type Figure struct {
+	Value  float64 `json:"value"`
+	Source string  `json:"source"`
+}
+
+// Rates are the device's kernels.
+type Rates struct {
+	Product   Table  `json:"product"`   // FLOP/s of matrix products
+	Attention Table  `json:"attention"` // FLOP/s of attention, visible pairs counted
+	Memory    Figure `json:"memory"`    // bytes/s of kernels that memory bounds
+	// Kernels are bytes/s of those that reach another rate, by launcher: "rmsnorm.BackwardInput".
+	Kernels map[string]Figure `json:"kernels,omitempty"`
+	// Launch is the seconds that every kernel costs besides its work.
+	Launch Figure `json:"launch"`
+	// Optimizer is bytes/s of an update on the device, at 28 bytes a parameter.
+	Optimizer Figure `json:"optimizer"`
+}
+
+// Table is rates by shape class; what lies between is interpolated.
+type Table struct {
+	Source string  `json:"source"`
+	Points []Point `json:"points"`
+}
+
+// Point is a rate at a shape (op.Shape).
+type Point struct {
+	Form string  `json:"form"`
+	M    int64   `json:"m"`
+	N    int64   `json:"n"`
+	K    int64   `json:"k"`
+	Rate float64 `json:"rate"` // FLOP/s
+}
+
+// Link is the way between host and device, bytes/s in one direction. On a CPU it is a copy in
+// memory.
+type Link struct {
+	H2D      Figure `json:"h2d"`      // alone
+	D2H      Figure `json:"d2h"`      // alone
+	Both     Figure `json:"both"`     // each, at the same time
+	Updating Figure `json:"updating"` // each, at the same time, while the host updates
+	Latency  Figure `json:"latency"`  // seconds of a copy besides its bytes
+}
+
+// Host is host memory as the optimizer sees it, bytes/s at 28 bytes a parameter.
+type Host struct {
+	Optimizer Figure `json:"optimizer"` // all cores, alone
+	Copying   Figure `json:"copying"`   // the same while copies go both ways
+	// Threads is the rate alone by number of threads, ascending.
+	Threads    []Threads `json:"threads,omitempty"`
+	Memory     Figure    `json:"memory"`      // bytes/s of a triad
+	FirstTouch Figure    `json:"first_touch"` // bytes/s of fresh memory, at start-up
+}
+
+// Threads is the optimizer's rate on some threads.
+type Threads struct {
+	Threads int64   `json:"threads"`
+	Rate    float64 `json:"rate"`
+}
+
+// Disk is where checkpoints and data are, bytes/s.
+type Disk struct {
+	Read  Figure `json:"read"`
+	Write Figure `json:"write"`
+}
+
+// Check says what a profile lacks or has wrong; a simulation divides by its rates.
+func (m *Machine) Check() error {
+	if m.Target != "cpu" && m.Target != "cuda" {
+		return fmt.Errorf("machine %s: target is %q, not cpu or cuda", m.Name, m.Target)
+	}
+	type named struct {
+		name string
+		f    Figure
+	}
+	all := []named{
+		{"device_memory", m.DeviceMemory}, {"host_memory", m.HostMemory}, {"cores", m.Cores},
+		{"link.h2d", m.Link.H2D}, {"link.d2h", m.Link.D2H}, {"link.both", m.Link.Both}, {"link.updating", m.Link.Updating},
+		{"host.optimizer", m.Host.Optimizer}, {"host.copying", m.Host.Copying}, {"host.memory", m.Host.Memory},
+	}
+	if len(m.Rates) == 0 {
+		return fmt.Errorf("machine %s: it has no rates", m.Name)
+	}
+	for precision, r := range m.Rates {
+		if precision != "f32" && precision != "bf16" {
+			return fmt.Errorf("machine %s: rates.%s is not f32 or bf16", m.Name, precision)
+		}
+		if r == nil {
+			return fmt.Errorf("machine %s: rates.%s is empty", m.Name, precision)
+		}
+		all = append(all, named{"rates." + precision + ".memory", r.Memory}, named{"rates." + precision + ".optimizer", r.Optimizer})
+		for name, f := range r.Kernels {
+			all = append(all, named{"rates." + precision + ".kernels." + name, f})
+		}
+		for _, t := range []struct {
+			name string
+			Table
+		}{{"product", r.Product}, {"attention", r.Attention}} {
+			if len(t.Points) == 0 {
+				return fmt.Errorf("machine %s: rates.%s.%s has no points", m.Name, precision, t.name)
+			}
+			for _, p := range t.Points {
+				if !positive(p.Rate) || p.M < 1 || p.N < 1 || p.K < 1 {
+					return fmt.Errorf("machine %s: rates.%s.%s: a point has to have positive sizes and a positive rate: %+v", m.Name, precision, t.name, p)
+				}
+			}
+		}
+		if !(r.Launch.Value >= 0) || math.IsInf(r.Launch.Value, 0) {
+			return fmt.Errorf("machine %s: rates.%s.launch is %v", m.Name, precision, r.Launch.Value)
+		}
+	}
+	for _, x := range all {
+		if !positive(x.f.Value) {
+			return fmt.Errorf("machine %s: %s is %v, not a positive number", m.Name, x.name, x.f.Value)
+		}
+	}
+	if !(m.Link.Latency.Value >= 0) {
+		return fmt.Errorf("machine %s: link.latency is %v", m.Name, m.Link.Latency.Value)
+	}
+	return nil
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }

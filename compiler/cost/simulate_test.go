@@ -1,0 +1,206 @@
+package cost
+
+import (
+	"math"
+	"testing"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// toy is a machine with round rates: 100 FLOP/s of products, 10 bytes/s of everything else,
+// copies at 8 alone and 4 each when both ways are used, 2 while the host updates.
+func toy() *Machine {
+	f := func(x float64) Figure { return Figure{x, "made up"} }
+	table := func(forms ...string) Table {
+		var t Table
+		for _, form := range forms {
+			t.Points = append(t.Points, Point{form, 1, 1, 1, 100})
+		}
+		return t
+	}
+	return &Machine{
+		Name: "toy", Target: "cuda", DeviceMemory: f(1e9), HostMemory: f(1e9), Cores: f(4),
+		Rates: map[string]*Rates{"f32": {
+			Product: table("nt", "nn", "tn"), Attention: table("forward", "backward"),
+			Memory: f(10), Optimizer: f(10), Launch: f(0),
+		}},
+		Link: Link{H2D: f(8), D2H: f(8), Both: f(4), Updating: f(2)},
+		Host: Host{Optimizer: f(10), Copying: f(5), Memory: f(10)},
+	}
+}
+
+// toyPlan is a plan of one list, run as steady with nothing before it: tasks of a second or so.
+func toyPlan(list plan.List, tasks ...plan.Task) *plan.Plan {
+	p := &plan.Plan{Precision: "f32", Batch: 1, Seq: 100, Tasks: tasks, ResultsEvent: -1}
+	for i := range tasks {
+		t := &p.Tasks[i]
+		t.ID, t.List = i, list
+		p.Events = max(p.Events, t.Event+1)
+	}
+	p.Lists[list] = plan.Range{Start: 0, End: len(tasks)}
+	return p
+}
+
+func copyOf(lane device.Lane, bytes int64, event int, waits ...plan.Wait) plan.Task {
+	return plan.Task{Kind: plan.Prefetch, Lane: lane, Bytes: bytes, Template: -1, Event: event, Waits: waits}
+}
+
+func compute(moved int64, event int, waits ...plan.Wait) plan.Task {
+	return plan.Task{Kind: plan.Compute, Lane: device.Compute, Moved: moved, Template: -1, Event: event, Waits: waits}
+}
+
+func update(moved int64, event int, waits ...plan.Wait) plan.Task {
+	return plan.Task{Kind: plan.Update, Lane: device.Host, Moved: moved, Template: -1, Event: event, Waits: waits}
+}
+
+func TestContention(t *testing.T) {
+	type span struct{ start, end float64 }
+	wait := func(e int) plan.Wait { return plan.Wait{Event: e} }
+	for _, tc := range []struct {
+		name  string
+		tasks []plan.Task
+		want  []span
+	}{
+		{"a copy alone", []plan.Task{copyOf(device.H2D, 16, -1)}, []span{{0, 2}}},
+		{"two ways share the link: 8 bytes at 4 each, then 8 of the longer one at 8",
+			[]plan.Task{copyOf(device.H2D, 8, -1), copyOf(device.D2H, 16, -1)}, []span{{0, 2}, {0, 3}}},
+		{"an order is kept on a lane, a wait between lanes",
+			[]plan.Task{copyOf(device.H2D, 16, 0), compute(10, -1, wait(0)), copyOf(device.H2D, 8, -1)},
+			[]span{{0, 2}, {2, 3}, {2, 3}}},
+		// The update loses a quarter of its rate to one direction, and the copy half to it.
+		{"a copy and the optimizer: 8 bytes at 4 take 2 s, in which 15 of 20 bytes are updated",
+			[]plan.Task{copyOf(device.H2D, 8, -1), update(20, -1)}, []span{{0, 2}, {0, 2.5}}},
+		{"both ways and the optimizer: 8 bytes at 2 take 4 s, in which 20 of 30 are updated",
+			[]plan.Task{copyOf(device.H2D, 8, -1), copyOf(device.D2H, 8, -1), update(30, -1)},
+			[]span{{0, 4}, {0, 4}, {0, 5}}},
+		{"computing slows nothing down",
+			[]plan.Task{copyOf(device.H2D, 8, -1), compute(10, -1)}, []span{{0, 1}, {0, 1}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := SimulateList(toyPlan(plan.Eval, tc.tasks...), nil, toy(), plan.Eval)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range got.Runs {
+				if w := tc.want[r.Task]; math.Abs(r.Start-w.start) > 1e-9 || math.Abs(r.End-w.end) > 1e-9 {
+					t.Errorf("task %d: %v to %v, want %v to %v", r.Task, r.Start, r.End, w.start, w.end)
+				}
+			}
+			if len(got.Runs) != len(tc.want) {
+				t.Errorf("%d runs, want %d", len(got.Runs), len(tc.want))
+			}
+		})
+	}
+}
+
+func TestCoresAreShared(t *testing.T) {
+	m := toy()
+	m.Target = "cpu"
+	// Computation wants all 4 cores and the update too: each runs at half speed. 10 bytes of
+	// computation take 2 s; the update's other 10 bytes a second more.
+	p := toyPlan(plan.Eval, compute(10, -1), update(20, -1))
+	got, err := SimulateList(p, nil, m, plan.Eval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := []float64{got.Runs[0].End, got.Runs[1].End}; end[0] != 2 || end[1] != 3 {
+		t.Errorf("ends %v, want 2 and 3", end)
+	}
+	// A copy wants one core of the five asked for: 4/5 of its speed.
+	got, err = SimulateList(toyPlan(plan.Eval, compute(10, -1), copyOf(device.H2D, 8, -1)), nil, m, plan.Eval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Runs[0].End != 1.25 || got.Runs[1].End != 1.25 {
+		t.Errorf("ends %v and %v, want 1.25", got.Runs[0].End, got.Runs[1].End)
+	}
+}
+
+// steadyToy: each step computes for a second and sends 16 bytes away, whose update of a second
+// runs under the next step's computation, which waits for it.
+func steadyToy() *plan.Plan {
+	step := func(first bool) []plan.Task {
+		var waits []plan.Wait
+		var out []plan.Task
+		if !first {
+			u := update(10, 2, plan.Wait{Event: 1, Back: 1})
+			u.Back = 1
+			out = append(out, u)
+			waits = append(waits, plan.Wait{Event: 2})
+		}
+		out = append(out, compute(10, 0, waits...), copyOf(device.D2H, 16, 1, plan.Wait{Event: 0}))
+		return out
+	}
+	a, b := step(true), step(false)
+	p := &plan.Plan{Precision: "f32", Batch: 2, Seq: 50, Events: 3, ResultsEvent: 1, Tasks: append(a, b...)}
+	for i := range p.Tasks {
+		p.Tasks[i].ID = i
+		if p.Tasks[i].List = plan.Steady; i < len(a) {
+			p.Tasks[i].List = plan.First
+		}
+	}
+	p.Lists[plan.First] = plan.Range{End: len(a)}
+	p.Lists[plan.Steady] = plan.Range{Start: len(a), End: len(p.Tasks)}
+	return p
+}
+
+func TestSteadyStep(t *testing.T) {
+	got, err := Simulate(steadyToy(), nil, toy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Update 1 s, computation 1 s, copy 2 s, one after the other.
+	if !got.Settled || math.Abs(got.Seconds-4) > 1e-9 || got.Rate != 25 {
+		t.Fatalf("step of %v s, settled %v, %v tok/s; want 4 s and 25 tok/s", got.Seconds, got.Settled, got.Rate)
+	}
+	if got.Bound != ByLink || math.Abs(got.Path[ByLink]-2) > 1e-9 || math.Abs(got.Path[ByHost]-1) > 1e-9 {
+		t.Errorf("bound by %q, path %v; want 2 s of the link", got.Bound, got.Path)
+	}
+	for _, u := range got.Lanes {
+		want := map[string]LaneUse{
+			"compute": {Busy: 1, Exposed: 1, Tasks: 1}, "h2d": {},
+			"d2h": {Busy: 2, Exposed: 2, Tasks: 1}, "host": {Busy: 1, Exposed: 1, Tasks: 1},
+		}[u.Lane]
+		want.Lane = u.Lane
+		if math.Abs(u.Busy-want.Busy) > 1e-9 || math.Abs(u.Exposed-want.Exposed) > 1e-9 || u.Tasks != want.Tasks {
+			t.Errorf("%+v, want %+v", u, want)
+		}
+	}
+	for i, r := range got.Runs {
+		if r.After >= i {
+			t.Errorf("run %d starts after run %d, which starts later", i, r.After)
+		}
+	}
+}
+
+func TestWaitingForEachOther(t *testing.T) {
+	p := toyPlan(plan.Eval, compute(1, 0, plan.Wait{Event: 1}), copyOf(device.H2D, 1, 1, plan.Wait{Event: 0}))
+	// The first task's wait names an event that is recorded later: it holds nobody up.
+	if _, err := SimulateList(p, nil, toy(), plan.Eval); err != nil {
+		t.Errorf("a wait for what was never recorded: %v", err)
+	}
+}
+
+func TestFunctionBounds(t *testing.T) {
+	m := toy()
+	m.Rates["f32"].Launch = Figure{0.5, "made up"}
+	m.Rates["f32"].Kernels = map[string]Figure{"slow.Forward": {5, "made up"}}
+	w := &Work{Funcs: [][][]Launch{{plan.Forward: {
+		{Kernel: "linear.Forward", Shape: op.Shape{Class: op.Product, Form: "nt", M: 4, N: 4, K: 4, Count: 1}, FLOPs: 200, Bytes: 10, Times: 2},
+		{Kernel: "add.Forward", FLOPs: 1000, Bytes: 20, Times: 1},
+		{Kernel: "slow.Forward", Bytes: 20, Times: 1},
+	}}}}
+	task := compute(50, -1)
+	task.Template, task.Func = 0, plan.Forward
+	got, err := SimulateList(toyPlan(plan.Eval, task), w, m, plan.Eval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := got.Tasks[0]
+	// Products 2 x 2 s, memory 2 s and 4 s, four launches of half a second.
+	if e.Seconds != 12 || e.Parts[ByProducts] != 4 || e.Parts[ByMemory] != 6 || e.Parts[ByLaunches] != 2 || e.Bound != ByMemory || e.Launches != 4 {
+		t.Errorf("%+v", e)
+	}
+}
