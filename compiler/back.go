@@ -104,6 +104,7 @@ func buildPlan(s *state) {
 		return
 	}
 	p.Values = values(m)
+	p.Foreign, p.Family = s.foreign, s.family
 	s.res.Plan = p
 }
 
@@ -144,9 +145,23 @@ func hash(s *state) string {
 	fmt.Fprintf(h, "%d %d %s %t %t\n", m.Batch, m.Seq, t.Precision, t.Run.Clip > 0, t.Run.EvalEvery > 0)
 	o := s.opts
 	fmt.Fprintf(h, "%s %s %d %d %d %s\n", or(o.Target, "cpu"), or(o.Placement, schedule.Resident),
-		or(o.Slots, 2), or(o.GradSlots, 2), or(o.Groups, 1), or(o.Recompute, "none"))
+		or(o.Slots, 2), or(o.GradSlots, 2), groups(s), or(o.Recompute, "none"))
 	fmt.Fprintf(h, "%d %d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.DeviceMemory, o.Version)
 	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// groups are those of micro-batches, as far as they are known before the schedule: 0 where
+// they follow from what fits.
+func groups(s *state) int64 {
+	switch o := s.opts; {
+	case o.Groups != 0 || o.DeviceMemory != 0:
+		return o.Groups
+	case or(o.Placement, schedule.Resident) == schedule.Resident:
+		return s.res.Model.Batch / s.res.Program.Rows
+	case o.Placement == schedule.Stream:
+		return 1
+	}
+	return 0
 }
 
 // or is the first value that is not zero: an option or its default.

@@ -32,12 +32,14 @@ type Options struct {
 	// DeviceMemory is how many bytes the plan may take on the device, 0: any number. A stream
 	// fills what it leaves with the state of the first layers.
 	DeviceMemory int64
-	Slots        int64  // device slots for layer weights, default 2
-	GradSlots    int64  // device slots for layer gradients, default 2
-	MicroBatch   int64  // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192
-	Groups       int64  // groups of micro-batches a step, default 1
-	Recompute    string // "all", "none" (default), or names of blocks with commas
-	Prefill      int64  // positions of a prefill chunk, 0: default
+	Slots        int64 // device slots for layer weights, default 2
+	GradSlots    int64 // device slots for layer gradients, default 2
+	MicroBatch   int64 // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192
+	// Groups of micro-batches a step; 0: one in a stream, so that weights cross once a pass, and
+	// a micro-batch a group where all is resident, so that the activations of one are alive.
+	Groups    int64
+	Recompute string // "all", "none" (default), or names of blocks with commas
+	Prefill   int64  // positions of a prefill chunk, 0: default
 
 	DumpAfter string // name of a pass: Result.Dump then holds the stage it made
 	Version   string // of mtc, carried into the plan

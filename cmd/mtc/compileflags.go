@@ -37,7 +37,7 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.Int64Var(&o.Slots, "slots", 2, "`N` device slots that layer weights stream through")
 	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "`N` device slots that layer gradients leave through")
 	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "`ROWS` of a micro-batch; 0: as many as make up to 8192 tokens")
-	fs.Int64Var(&o.Groups, "groups", 1, "`N` groups of micro-batches a step; weights cross once a group and pass")
+	fs.Int64Var(&o.Groups, "groups", 0, "`N` groups of micro-batches a step; weights cross once a group and pass; 0: one in a stream, a micro-batch each where all is resident")
 	fs.StringVar(&o.Recompute, "recompute", "none", "blocks whose forward runs again in backward: all, none, or `NAMES` with commas")
 }
 
@@ -117,7 +117,7 @@ func (o *compileOptions) check() error {
 	for _, c := range []struct {
 		flag       string
 		value, low int64
-	}{{"slots", o.Slots, 1}, {"grad-slots", o.GradSlots, 1}, {"micro-batch", o.MicroBatch, 0}, {"groups", o.Groups, 1}} {
+	}{{"slots", o.Slots, 1}, {"grad-slots", o.GradSlots, 1}, {"micro-batch", o.MicroBatch, 0}, {"groups", o.Groups, 0}} {
 		if c.value < c.low {
 			return usageErrorf("`--%s` is at least %d, not %d", c.flag, c.low, c.value)
 		}

@@ -26,11 +26,18 @@ func (e *ShortError) Error() string {
 func choose(prog *ir.Program, o Options) (*builder, error) {
 	if o.Placement == Auto {
 		o.Placement = Resident
-		b, err := assemble(prog, o)
+		b, err := resident(prog, o)
 		if err != nil || o.DeviceMemory <= 0 || need(b) <= o.DeviceMemory {
 			return b, err
 		}
 		o.Placement = Stream
+	}
+	if o.Placement == Resident || o.Placement == "" {
+		b, err := resident(prog, o)
+		if err == nil && o.DeviceMemory > 0 && need(b) > o.DeviceMemory {
+			err = &ShortError{b.p.Placement, need(b), o.DeviceMemory, b.p}
+		}
+		return b, err
 	}
 	limit := o.Keep
 	if o.DeviceMemory > 0 {
@@ -43,7 +50,7 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 	if n := need(b); n > o.DeviceMemory {
 		return nil, &ShortError{b.p.Placement, n, o.DeviceMemory, b.p}
 	}
-	if o.Placement != Stream || b.groups > 1 {
+	if b.groups > 1 {
 		return b, nil
 	}
 	most := int64(len(prog.Slabs))
@@ -68,6 +75,22 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 		}
 	}
 	return b, nil
+}
+
+// resident assembles a plan with everything on the device. A group for each micro-batch keeps
+// the activations of one alive, and without clipping all gradients at once; where that is too
+// much and the options leave it open, one group may be less.
+func resident(prog *ir.Program, o Options) (*builder, error) {
+	b, err := assemble(prog, o)
+	if err != nil || o.Groups != 0 || o.DeviceMemory <= 0 || need(b) <= o.DeviceMemory {
+		return b, err
+	}
+	o.Groups = 1
+	c, err := assemble(prog, o)
+	if err != nil || need(c) >= need(b) {
+		return b, err
+	}
+	return c, nil
 }
 
 // need is the device memory of a plan, with what the device itself keeps for its libraries.

@@ -100,7 +100,7 @@ func (b *builder) layoutGrads() {
 		}
 	} else {
 		// The update follows on the same lane, so one slot serves all layers.
-		b.slots(b.grad, devTrain, "grad", 1, gradBytes, resident)
+		b.slots(b.grad, devTrain, "grad", 1, gradBytes, staying)
 	}
 	name := "grad"
 	if !whole && b.streams && b.p.Slabs[0].Resident {
@@ -125,7 +125,7 @@ func (b *builder) layoutGrads() {
 }
 
 func streaming(s *plan.Slab) bool { return !s.Resident }
-func resident(s *plan.Slab) bool  { return s.Resident }
+func staying(s *plan.Slab) bool   { return s.Resident }
 
 // slots gives the slabs that which selects a slot: n slots in rotation for those of layers,
 // and one each for the others.

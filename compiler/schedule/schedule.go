@@ -39,7 +39,9 @@ type Options struct {
 	Slots     int64 // device slots for the weights of layers (stream), default 2
 	GradSlots int64 // device slots for the gradients of layers (stream), default 2
 	HostSlots int64 // host slots for gradients on their way (stream, without clipping or with groups), default 4
-	Groups    int64 // groups of micro-batches, default 1
+	// Groups of micro-batches; 0: one for a stream, whose weights then cross once a pass, and a
+	// micro-batch a group where all is resident, so that one micro-batch's activations are alive.
+	Groups int64
 
 	Target   string // "cpu" (default) or "cuda"
 	Compiler string // version of mtc
@@ -129,7 +131,6 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	def(&o.Slots, 2)
 	def(&o.GradSlots, 2)
 	def(&o.HostSlots, 4)
-	def(&o.Groups, 1)
 	if o.Placement == "" {
 		o.Placement = Resident
 	}
@@ -146,6 +147,10 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		return nil, fmt.Errorf("a batch of %d rows cannot be cut into micro-batches of %d", m.Batch, prog.Rows)
 	}
 	micros := m.Batch / prog.Rows
+	if o.Placement == Resident {
+		def(&o.Groups, micros)
+	}
+	def(&o.Groups, 1)
 	if o.Groups < 1 || o.Groups > micros {
 		return nil, fmt.Errorf("%d groups of %d micro-batches: there must be at least one micro-batch in each", o.Groups, micros)
 	}

@@ -32,7 +32,7 @@ func TestMixedEqualsResident(t *testing.T) {
 			return // built as llama and gpt2 are
 		}
 		for _, clip := range []string{"1.0", "none"} {
-			o := compiler.Options{MicroBatch: 4, Set: []string{"train.clip=" + clip}}
+			o := compiler.Options{MicroBatch: 4, Groups: 1, Set: []string{"train.clip=" + clip}}
 			all, _ := memplan.Peak(planOf(t, family, o))
 			resident := train(t, program(t, family, o), out(t), args...)
 			o.Placement, o.Slots, o.GradSlots = "stream", 1, 1
