@@ -13,7 +13,7 @@ import (
 	"github.com/megatrain/mtc/runtime/device"
 )
 
-// On a machine without a GPU the tests run over testdata/driver.c and blaslt.c, which are built
+// On a machine without a GPU the tests run over emu/standin/driver.c and blaslt.c, which are built
 // and put in the libraries' place in a process of its own. MTC_FAKE_CUDA is then set.
 func TestMain(m *testing.M) {
 	if code, _ := driverStatus(); code != 0 && os.Getenv("MTC_FAKE_CUDA") == "" && os.Getenv("MTC_NO_FAKE") == "" {
@@ -39,8 +39,8 @@ func overFake() int {
 	}
 	driver, blas := filepath.Join(dir, "libcuda.so.1"), filepath.Join(dir, "libcublasLt.so.13")
 	for _, args := range [][]string{
-		{"-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", driver, "testdata/driver.c", "-lpthread"},
-		{"-O1", "-shared", "-fPIC", "-o", blas, "testdata/blaslt.c", driver},
+		{"-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", driver, "emu/standin/driver.c", "-lpthread"},
+		{"-O1", "-shared", "-fPIC", "-o", blas, "emu/standin/blaslt.c", driver},
 	} {
 		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 			fmt.Printf("the stand-in does not build: %v\n%s", err, out)

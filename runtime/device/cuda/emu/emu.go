@@ -32,25 +32,17 @@ import "C"
 
 import (
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"unsafe"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/device/cpu"
-	"github.com/megatrain/mtc/runtime/device/cuda/kit"
 )
-
-//go:embed emu.h
-var header string
 
 // Device runs sources at once, in the caller's goroutine. Memory is that of a CPU device.
 type Device struct {
@@ -67,13 +59,6 @@ func New(f32 bool) (*Device, error) {
 		return nil, fmt.Errorf("the emulation of CUDA needs a C++ compiler: %w", err)
 	}
 	return &Device{Device: cpu.NewWith(cpu.Options{Threads: 1}), F32: f32}, nil
-}
-
-func compiler() string {
-	if c := os.Getenv("CXX"); c != "" {
-		return c
-	}
-	return "g++"
 }
 
 // Name says what it is.
@@ -185,21 +170,16 @@ func (d *Device) address(p device.Ptr) uintptr {
 // maxShared is the dynamic shared memory of a block, as Hopper has it; emu.h holds it.
 const maxShared = 227 << 10
 
-// sharedArray is dynamic shared memory of a kernel.
-var sharedArray = regexp.MustCompile(`extern __shared__ (?:__align__\(\d+\) )?(\w+) (\w+)\[\];`)
-
 // modules are the libraries by the hash of their text.
 var modules struct {
 	sync.Mutex
 	open map[string]unsafe.Pointer
 }
 
-var entryPoint = regexp.MustCompile(`extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(Args a\)`)
-
 func (d *Device) function(s *device.Source, spec [4]int64) (unsafe.Pointer, error) {
 	modules.Lock()
 	defer modules.Unlock()
-	text, err := d.text(s.Text, spec)
+	text, err := Text(s.Text, d.F32, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +190,7 @@ func (d *Device) function(s *device.Source, spec [4]int64) (unsafe.Pointer, erro
 	}
 	h := modules.open[key]
 	if h == nil {
-		path, err := build(key, text)
+		path, err := Build(key, text)
 		if err != nil {
 			return nil, err
 		}
@@ -229,64 +209,4 @@ func (d *Device) function(s *device.Source, spec [4]int64) (unsafe.Pointer, erro
 		return nil, fmt.Errorf("the text has no kernel %s", s.Func)
 	}
 	return f, nil
-}
-
-// text is what the host compiler gets: emu.h, the kernels' header, the kernels, and for each of
-// them a function that runs it.
-func (d *Device) text(kernels string, spec [4]int64) (string, error) {
-	const one = `asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));`
-	const two = `asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));`
-	if !strings.Contains(kit.Header, one) || !strings.Contains(kit.Header, two) {
-		return "", errors.New("mtc.cuh converts to bf16 otherwise than this emulation knows")
-	}
-	base := strings.NewReplacer(one, "r.bits = emu_bf16(x);", two, "r = (u32)emu_bf16(lo) | (u32)emu_bf16(hi) << 16;",
-		"#pragma once", "").Replace(kit.Header)
-	var b strings.Builder
-	if d.F32 {
-		b.WriteString("#define MTC_F32\n")
-	}
-	for i, n := range spec {
-		fmt.Fprintf(&b, "#define S%d %d\n", i, n)
-	}
-	b.WriteString(header)
-	b.WriteString(base)
-	b.WriteString("#line 1 \"kernels.cu\"\n")
-	kernels = strings.ReplaceAll(kernels, `#include "mtc.cuh"`, "")
-	b.WriteString(sharedArray.ReplaceAllString(kernels, "static $1* $2 = ($1*)emu_shared;"))
-	b.WriteString("\nstatic Args emu_a;\n")
-	for _, m := range entryPoint.FindAllStringSubmatch(kernels, -1) {
-		fmt.Fprintf(&b, `extern "C" const char* run_%[1]s(const Args* a, unsigned x, unsigned y, unsigned z, int threads, int back) {
-    emu_a = *a;
-    return emu_launch({x, y, z}, threads, back != 0, [] { %[1]s(emu_a); });
-}
-`, m[1])
-	}
-	return b.String(), nil
-}
-
-// build compiles a text, or finds what an earlier run compiled.
-func build(key, text string) (string, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("mtc-emu-%d", os.Getuid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, key+".so")
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	tmp, err := os.MkdirTemp(dir, "build-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(tmp)
-	src, out := filepath.Join(tmp, "k.cpp"), filepath.Join(tmp, "k.so")
-	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
-		return "", err
-	}
-	cmd := exec.Command(compiler(), "-std=c++17", "-O1", "-fno-strict-aliasing", "-fPIC", "-shared", "-w",
-		"-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-o", out, src)
-	if log, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the kernel does not compile for the CPU: %w\n%s", err, log)
-	}
-	return path, os.Rename(out, path)
 }

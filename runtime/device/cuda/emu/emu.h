@@ -71,7 +71,10 @@ struct emu_fiber {
     void* sp;
     int state;
 };
-alignas(128) static char emu_shared[227 << 10];
+#ifndef EMU_SHARED  // most of a block's dynamic shared memory, as Hopper has it
+#define EMU_SHARED (227 << 10)
+#endif
+alignas(128) static char emu_shared[EMU_SHARED];
 static emu_fiber emu_fibers[EMU_MAX];
 static int emu_count, emu_now;
 static void* emu_main_sp;

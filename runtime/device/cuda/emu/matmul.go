@@ -47,19 +47,31 @@ func (m matrix) set(i int64, x float64) {
 
 // matmul is the product in float64, one rounding at the end.
 func (d *Device) matmul(m device.Matmul) error {
-	a, b := d.matrix(m.A, m.DA, m.M*m.K), d.matrix(m.B, m.DB, m.K*m.N)
-	out := d.matrix(m.D, m.DD, m.M*m.N)
+	lda, ldd := m.K, m.N
+	rows := m.M
+	if m.TransA {
+		lda, rows = m.M, m.K
+	}
+	last := lda // elements of the last row
+	if m.LDA > 0 {
+		lda = m.LDA
+	}
+	if m.LDD > 0 {
+		ldd = m.LDD
+	}
+	a, b := d.matrix(m.A, m.DA, max(0, rows-1)*lda+last), d.matrix(m.B, m.DB, m.K*m.N)
+	out := d.matrix(m.D, m.DD, max(0, m.M-1)*ldd+m.N)
 	var add, bias matrix
 	if !m.C.Nil() {
-		add = d.matrix(m.C, m.DD, m.M*m.N)
+		add = d.matrix(m.C, m.DD, max(0, m.M-1)*ldd+m.N)
 	}
 	if !m.Bias.Nil() {
 		bias = d.matrix(m.Bias, m.DB, m.N)
 	}
 	// Strides of k and of the other index.
-	am, ak := m.K, int64(1)
+	am, ak := lda, int64(1)
 	if m.TransA {
-		am, ak = 1, m.M
+		am, ak = 1, lda
 	}
 	bn, bk := int64(1), m.N
 	if m.TransB {
@@ -72,12 +84,12 @@ func (d *Device) matmul(m device.Matmul) error {
 				s += a.at(i*am+k*ak) * b.at(j*bn+k*bk)
 			}
 			if add.b != nil {
-				s += add.at(i*m.N + j)
+				s += add.at(i*ldd + j)
 			}
 			if bias.b != nil {
 				s += bias.at(j)
 			}
-			out.set(i*m.N+j, s)
+			out.set(i*ldd+j, s)
 		}
 	}
 	return nil

@@ -1,31 +1,41 @@
-/* A stand-in for libcuda.so.1 with which the tests of the device run on a machine without a
- * GPU. Streams are threads that run their commands in order, events and waits on memory do
- * what the driver's do, device memory is the heap. Kernels are those of the tests, by name.
+/* A stand-in for libcuda.so.1 with which the device, and whole programs, run on a machine
+ * without a GPU. Streams are threads that run their commands in order, events and waits on
+ * memory do what the driver's do, device memory is the heap. Kernels are the few of the
+ * device's tests, by name, and those that nvrtc.c compiled for this processor.
  * It shows wrong order, lost waits and deadlocks; it knows nothing of GPUs.
  *
  * MTC_FAKE_CUDA: "none" has no device, "old" an old driver, "small" 64 MiB of memory, "nolock"
- * cannot register memory, "nowait" has no waits on memory.
+ * cannot register memory, "nowait" has no waits on memory, "emu" is a GPU without tensor cores,
+ * for which every kernel has a form that nvrtc.c can compile. Several stand together: "emu,old".
+ * MTC_FAKE_LOCK: bytes that can be registered.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef uint64_t ptr_t;
 
 static int mode(const char *name) {
 	const char *m = getenv("MTC_FAKE_CUDA");
-	return m && !strcmp(m, name);
+	size_t n = strlen(name);
+	for (; m && (m = strstr(m, name)); m += n)
+		if (m[n] == 0 || m[n] == ',') return 1;
+	return 0;
 }
 
 typedef struct { void *p[20]; long long i[16]; float f[8]; void *work; } args_t;
 
-enum { COPY, LAUNCH, RECORD, WAIT_EVENT, WAIT_VALUE, CALL };
-typedef struct event { uint64_t issued, done; } event_t;
-typedef struct { char name[64]; } function_t;
+enum { COPY, LAUNCH, RECORD, WAIT_EVENT, WAIT_VALUE, WRITE_VALUE, CALL };
+typedef struct event { uint64_t issued, done; double ms; } event_t;
+typedef const char *(*emu_t)(const args_t *, unsigned x, unsigned y, unsigned z, int threads, int back);
+typedef struct { char name[64]; emu_t emu; } function_t;
 typedef struct command {
 	int kind;
 	void *dst, *src;
@@ -35,6 +45,8 @@ typedef struct command {
 	function_t *f;
 	void (*call)(void *);
 	args_t args;
+	unsigned grid[3];
+	int threads;
 	struct command *next;
 } command_t;
 typedef struct stream { pthread_t thread; command_t *head, **tail; int busy, end; } stream_t;
@@ -42,13 +54,32 @@ typedef struct stream { pthread_t thread; command_t *head, **tail; int busy, end
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int dead; /* the sticky result */
+
+static double now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e3 + t.tv_nsec * 1e-6;
+}
+
 static size_t used;
 
 static size_t total(void) { return mode("small") ? 64 << 20 : (size_t)4 << 30; }
 
-static void run(function_t *f, args_t *a) {
+/* The kernels of a module have their threads in its static memory. */
+static pthread_mutex_t one_kernel = PTHREAD_MUTEX_INITIALIZER;
+
+static void run(function_t *f, command_t *c) {
+	args_t *a = &c->args;
 	float *x = a->p[0], *y = a->p[1];
-	if (!strcmp(f->name, "mtc_pause")) {
+	if (f->emu) {
+		pthread_mutex_lock(&one_kernel);
+		const char *why = f->emu(a, c->grid[0], c->grid[1], c->grid[2], c->threads, 0);
+		pthread_mutex_unlock(&one_kernel);
+		if (why) {
+			fprintf(stderr, "%s: %s\n", f->name, why);
+			dead = 719;
+		}
+	} else if (!strcmp(f->name, "mtc_pause")) {
 		usleep(a->i[0] / 1000);
 	} else if (!strcmp(f->name, "test_add")) { /* y = x + f0 */
 		for (long long k = 0; k < a->i[0]; k++) y[k] = x[k] + a->f[0];
@@ -81,14 +112,18 @@ static void *loop(void *arg) {
 			pthread_mutex_unlock(&mu);
 			if (c->kind == COPY) memcpy(c->dst, c->src, c->n);
 			else if (c->kind == CALL) c->call(c->dst);
-			else run(c->f, &c->args);
+			else run(c->f, c);
 			pthread_mutex_lock(&mu);
 			break;
 		case RECORD:
 			if (c->event->done < c->number) c->event->done = c->number;
+			c->event->ms = now();
 			break;
 		case WAIT_EVENT:
 			while (c->event->done < c->number && !dead) pthread_cond_wait(&changed, &mu);
+			break;
+		case WRITE_VALUE:
+			if (!dead) *(volatile uint32_t *)c->dst = (uint32_t)c->number;
 			break;
 		case WAIT_VALUE:
 			while ((int32_t)(*(volatile uint32_t *)c->dst - (uint32_t)c->number) < 0 && !dead) {
@@ -131,7 +166,7 @@ int cuDeviceGetCount(int *n) { *n = 1; return 0; }
 int cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "fake GPU"); return 0; }
 int cuDeviceTotalMem_v2(size_t *n, int d) { *n = total(); return 0; }
 int cuDeviceGetAttribute(int *v, int a, int d) {
-	*v = a == 75 ? 9 : a == 76 ? 0 : a == 97 ? 232448 : 0;
+	*v = a == 75 ? (mode("emu") ? 8 : 9) : a == 76 ? 0 : a == 97 ? (mode("emu") ? 1024 : 232448) : 0;
 	return 0;
 }
 int cuDevicePrimaryCtxSetFlags_v2(int d, unsigned f) { return 0; }
@@ -162,8 +197,30 @@ int cuMemcpyHtoDAsync_v2(ptr_t d, const void *s, size_t n, stream_t *q) { return
 int cuMemcpyDtoHAsync_v2(void *d, ptr_t s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = d, .src = (void *)s, .n = n}); }
 int cuMemcpyDtoDAsync_v2(ptr_t d, ptr_t s, size_t n, stream_t *q) { return cuMemcpyHtoDAsync_v2(d, (void *)s, n, q); }
 int cuMemcpyAsync(ptr_t d, ptr_t s, size_t n, stream_t *q) { return cuMemcpyHtoDAsync_v2(d, (void *)s, n, q); }
-int cuMemHostRegister_v2(void *p, size_t n, unsigned f) { return mode("nolock") ? 2 : 0; }
-int cuMemHostUnregister(void *p) { return 0; }
+/* What is registered: in little of it nothing may be registered twice, or copied outside of it. */
+static struct { char *p; size_t n; } locked[4096];
+static size_t lock_bytes;
+int cuMemHostRegister_v2(void *p, size_t n, unsigned f) {
+	const char *most = getenv("MTC_FAKE_LOCK");
+	int rc = 0, at = -1;
+	pthread_mutex_lock(&mu);
+	if (mode("nolock") || (most && lock_bytes + n > strtoull(most, 0, 10))) rc = 2;
+	for (int i = 0; i < 4096 && !rc; i++) {
+		if (!locked[i].p) at = at < 0 ? i : at;
+		else if ((char *)p < locked[i].p + locked[i].n && locked[i].p < (char *)p + n) rc = 712;
+	}
+	if (!rc && at >= 0) locked[at].p = p, locked[at].n = n, lock_bytes += n;
+	pthread_mutex_unlock(&mu);
+	return rc;
+}
+int cuMemHostUnregister(void *p) {
+	int rc = 713;
+	pthread_mutex_lock(&mu);
+	for (int i = 0; i < 4096; i++)
+		if (locked[i].p == p) locked[i].p = 0, lock_bytes -= locked[i].n, rc = 0;
+	pthread_mutex_unlock(&mu);
+	return rc;
+}
 int cuMemHostGetDevicePointer_v2(ptr_t *d, void *p, unsigned f) { *d = (ptr_t)p; return 0; }
 
 int cuStreamCreate(stream_t **out, unsigned f) {
@@ -188,10 +245,17 @@ int cuStreamDestroy_v2(stream_t *s) {
 	return 0;
 }
 int cuStreamWaitEvent(stream_t *s, event_t *e, unsigned f) { return push(s, (command_t){.kind = WAIT_EVENT, .event = e}); }
+int cuStreamWriteValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { return mode("nowait") ? 801 : push(s, (command_t){.kind = WRITE_VALUE, .dst = (void *)p, .number = v}); }
 int cuStreamWaitValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { return mode("nowait") ? 801 : push(s, (command_t){.kind = WAIT_VALUE, .dst = (void *)p, .number = v}); }
 int cuEventCreate(event_t **e, unsigned f) { *e = calloc(1, sizeof **e); return 0; }
 int cuEventDestroy_v2(event_t *e) { return 0; } /* a stream may still hold it */
 int cuEventRecord(event_t *e, stream_t *s) { return push(s, (command_t){.kind = RECORD, .event = e}); }
+int cuEventElapsedTime(float *ms, event_t *a, event_t *b) {
+	if (!a->done || !b->done) return 400;
+	*ms = b->ms - a->ms;
+	return dead;
+}
+int cuEventElapsedTime_v2(float *ms, event_t *a, event_t *b) { return cuEventElapsedTime(ms, a, b); }
 int cuEventSynchronize(event_t *e) {
 	pthread_mutex_lock(&mu);
 	uint64_t n = e->issued;
@@ -200,18 +264,35 @@ int cuEventSynchronize(event_t *e) {
 	return dead;
 }
 
-typedef struct { char *image; size_t n; } module_t;
-int cuModuleLoadData(module_t **m, const void *image) { *m = calloc(1, sizeof **m); return *(const uint32_t *)image == 0x464c457f ? 0 : 200; }
+typedef struct { void *lib; } module_t;
+/* An image of nvrtc.c's says how long it is before the library begins. */
+int cuModuleLoadData(module_t **m, const void *image) {
+	*m = calloc(1, sizeof **m);
+	if (!memcmp(image, "emulated", 8)) {
+		char path[64];
+		size_t n = *(const uint64_t *)((const char *)image + 8);
+		int fd = memfd_create("kernels", 0); /* stays open: the loader takes a path that it knows for the same library */
+		if (fd < 0 || write(fd, (const char *)image + 16, n) != (ssize_t)n) return 2;
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		(*m)->lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (!(*m)->lib) fprintf(stderr, "%s\n", dlerror());
+		return (*m)->lib ? 0 : 200;
+	}
+	return *(const uint32_t *)image == 0x464c457f ? 0 : 200;
+}
 int cuModuleUnload(module_t *m) { free(m); return 0; }
 int cuModuleGetFunction(function_t **f, module_t *m, const char *name) {
+	char entry[80];
 	if (!strcmp(name, "test_absent")) return 500;
 	*f = calloc(1, sizeof **f);
 	snprintf((*f)->name, sizeof (*f)->name, "%s", name);
-	return 0;
+	snprintf(entry, sizeof entry, "run_%s", name);
+	if (m->lib) (*f)->emu = (emu_t)dlsym(m->lib, entry);
+	return m->lib && !(*f)->emu && strcmp(name, "mtc_pause") ? 500 : 0;
 }
 int cuFuncSetAttribute(function_t *f, int a, int v) { return 0; }
 int cuLaunchKernel(function_t *f, unsigned x, unsigned y, unsigned z, unsigned t, unsigned t2, unsigned t3,
 		unsigned shared, stream_t *s, void **params, void **extra) {
 	if (t > 1024) return 1;
-	return push(s, (command_t){.kind = LAUNCH, .f = f, .args = *(args_t *)params[0]});
+	return push(s, (command_t){.kind = LAUNCH, .f = f, .args = *(args_t *)params[0], .grid = {x, y, z}, .threads = (int)t});
 }

@@ -23,20 +23,39 @@ static void put(void *p, int type, int64_t i, float v) {
 	else ((uint16_t *)p)[i] = (x.u + 0x7fff + (x.u >> 16 & 1)) >> 16;
 }
 
+/* rows of an operand, the index of the sum running fastest. */
+static float *packed(const void *p, int type, int sum_fastest, int64_t ld, int64_t rows, int64_t k) {
+	float *out = malloc(sizeof(float) * rows * k + 64);
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t x = 0; x < k; x++) out[r * k + x] = get(p, type, sum_fastest ? x + r * ld : r + x * ld);
+	return out;
+}
+
+/* dot has one order of sums for each k, whatever else there is. */
+static float dot(const float *a, const float *b, int64_t k) {
+	float s[16] = {0}, sum = 0;
+	int64_t x = 0;
+	for (; x + 16 <= k; x += 16)
+		for (int i = 0; i < 16; i++) s[i] += a[x + i] * b[x + i];
+	for (; x < k; x++) s[x & 15] += a[x] * b[x];
+	for (int i = 0; i < 16; i++) sum += s[i];
+	return sum;
+}
+
 static void run(void *arg) {
 	job_t *j = arg;
-	int64_t k = j->d.ta ? j->la.rows : j->la.cols;
-	for (int64_t r = 0; r < (int64_t)j->ld.rows; r++)
-		for (int64_t c = 0; c < (int64_t)j->ld.cols; c++) {
-			float s = 0;
-			for (int64_t x = 0; x < k; x++)
-				s += get(j->a, j->la.type, j->d.ta ? x + r * j->la.ld : r + x * j->la.ld) *
-					get(j->b, j->lb.type, j->d.tb ? c + x * j->lb.ld : x + c * j->lb.ld);
-			s *= j->alpha;
+	int64_t k = j->d.ta ? j->la.rows : j->la.cols, rows = j->ld.rows, cols = j->ld.cols;
+	float *a = packed(j->a, j->la.type, j->d.ta, j->la.ld, rows, k);
+	float *b = packed(j->b, j->lb.type, !j->d.tb, j->lb.ld, cols, k);
+	for (int64_t c = 0; c < cols; c++)
+		for (int64_t r = 0; r < rows; r++) {
+			float s = dot(a + r * k, b + c * k, k) * j->alpha;
 			if (j->beta) s += j->beta * get(j->c, j->lc.type, r + c * j->lc.ld);
 			if (j->d.epilogue == 4) s += get(j->d.bias, j->d.bias_type, r);
 			put(j->out, j->ld.type, r + c * j->ld.ld, s);
 		}
+	free(a);
+	free(b);
 	free(j);
 }
 

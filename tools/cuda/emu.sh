@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# A program for CUDA on a machine without a GPU: kernels are compiled for this processor and the
+# driver's, NVRTC's and cuBLASLt's places are taken by the stand-ins of the device's tests
+# (runtime/device/cuda/emu). Slow; what it computes is what a GPU without tensor cores would.
+#
+#   tools/cuda/emu.sh build            the stand-ins, in build/cuda/emu
+#   tools/cuda/emu.sh PROGRAM [ARG...]  runs a program over them
+#
+# MTC_FAKE_CUDA adds faults to them (standin/driver.c has the list).
+set -euo pipefail
+dir=$(cd "$(dirname "$0")/../.." && pwd)/build/cuda/emu
+if [ "${1:-}" = build ] || [ ! -f "$dir/libnvrtc.so.13" ]; then
+  cd "$(dirname "$0")/../.."
+  . tools/cuda/env.sh
+  mkdir -p "$dir"
+  src=runtime/device/cuda/emu/standin
+  gcc -O1 -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$dir/libcuda.so.1" $src/driver.c -lpthread -ldl
+  gcc -O3 -march=native -shared -fPIC -o "$dir/libcublasLt.so.13" $src/blaslt.c "$dir/libcuda.so.1"
+  gcc -O1 -shared -fPIC -o "$dir/libnvrtc.so.13" $src/nvrtc.c
+  go build -tags cuda -o "$dir/emucc" ./runtime/device/cuda/emu/emucc
+  [ "${1:-}" != build ] || exit 0
+  cd - >/dev/null
+fi
+export LD_LIBRARY_PATH=$dir MTC_EMUCC=$dir/emucc MTC_FAKE_CUDA=emu${MTC_FAKE_CUDA:+,$MTC_FAKE_CUDA}
+exec "$@"
