@@ -75,11 +75,13 @@ const (
 )
 
 // Matmul is D = op(A) op(B) + C + bias, row-major: op(A) is [M, K], op(B) [K, N], D and C
-// [M, N]. With TransA, A is stored [K, M]; with TransB, B is stored [N, K]. Rows are dense.
+// [M, N]. With TransA, A is stored [K, M]; with TransB, B is stored [N, K]. The rows of A and of
+// D may lie LDA and LDD elements apart, as they are stored; those of B and C are dense.
 // C may be nil, equal to D, or another buffer; Bias [N] may be nil.
 type Matmul struct {
 	M, N, K          int64
 	A, B, C, D, Bias Ptr
+	LDA, LDD         int64 // 0: dense
 	TransA, TransB   bool
 	DA, DB, DD       Dtype // C is as D, Bias as B
 }

@@ -40,6 +40,9 @@ type Def struct {
 	// RowWise says that row r of the output depends on row r of each input only, so that the
 	// op may run over chunks of rows (the head's chunks, an expert's rows).
 	RowWise bool
+	// Pitched says that every launcher's argument struct has a field Pitch: the elements from one
+	// row of y, and of d.y, to the next; 0 where rows are dense.
+	Pitched bool
 	// PassThrough says that the gradient of every tensor input is d.y itself (add): backward
 	// needs no launch. Backward is then empty.
 	PassThrough bool

@@ -22,6 +22,11 @@ const (
 	gpuMinChunk    = 1024
 )
 
+// pitchElems is what the rows of logits are padded to. The matrix library of a GPU takes its fast
+// kernels only where rows begin at multiples of 16 bytes, which those of a vocabulary like 50257
+// do not; whole cache lines serve every other kernel too.
+const pitchElems = 64
+
 // Head makes the head's functions over the loss: Loss does forward, loss and backward of the
 // last linear and what follows it chunk by chunk, so that the logits never exist for all
 // rows; EvalLoss does the same without gradients.
@@ -54,8 +59,9 @@ func (l *Lowering) lossFunction(t *tmpl, pre, tail []*ir.Node, train bool) *fn {
 		b.sizes = size(t.Graph, 1, chunk)
 		b.emit = b.sizes
 	}
+	pitch := b.logitsPitch(tail)
 	b.forward(tail)
-	b.crossEntropy(partials, train)
+	b.crossEntropy(partials, train, pitch)
 	kind := plan.EvalLoss
 	if train {
 		kind = plan.Loss
@@ -104,9 +110,40 @@ func (l *Lowering) chunkFor(rows, rowBytes, limit, least int64) int64 {
 	return min(chunk, rows)
 }
 
+// logitsPitch chooses the elements from one row of logits to the next and tells the op that
+// makes them; 0: rows are dense. Rows lie apart only where that op alone and the loss touch them.
+func (b *builder) logitsPitch(tail []*ir.Node) int64 {
+	out := b.t.Graph.Outputs[0]
+	width := out.Type.Shape.Last().N
+	pitch := (width + pitchElems - 1) / pitchElems * pitchElems
+	n := out.Node
+	if pitch == width || n == nil || !n.Call.Def.Pitched || !slices.Contains(tail, n) {
+		return 0
+	}
+	for _, m := range tail {
+		if slices.Contains(m.Inputs, out) {
+			return 0
+		}
+	}
+	c := b.emit.calls[n]
+	c.Consts = append(c.Consts, op.IntConst("Pitch", pitch))
+	return pitch
+}
+
+// spread gives a value rows that lie pitch elements apart; 0 leaves it as it is.
+func (v *value) spread(pitch int64) {
+	if pitch == 0 {
+		return
+	}
+	rows := v.bytes / v.rowBytes
+	v.rowBytes = pitch * v.typ.DType.Size()
+	v.bytes = rows * v.rowBytes
+}
+
 // crossEntropy appends the loss of the logits; in training its gradient too.
-func (b *builder) crossEntropy(partials *value, train bool) {
+func (b *builder) crossEntropy(partials *value, train bool, pitch int64) {
 	logits := b.values[b.t.Graph.Outputs[0]]
+	logits.spread(pitch)
 	typ := b.sizes.types[b.t.Graph.Outputs[0]]
 	ids := tensor.Type{DType: tensor.I32, Shape: typ.Shape[:2]}
 	targets := b.fixed("targets", ids, pin{region: ir.RTargets, filled: true, locked: true})
@@ -115,6 +152,9 @@ func (b *builder) crossEntropy(partials *value, train bool) {
 	scalars := b.fixed("scalars", tensor.Type{Shape: tensor.Shape{{N: 2 * plan.NumScalars}}}, pin{region: ir.RScalars, filled: true, locked: true})
 
 	c := newCall("crossentropy", []string{"logits", "targets"}, []tensor.Type{typ, ids}, nil)
+	if pitch > 0 {
+		c.Consts = append(c.Consts, op.IntConst("Pitch", pitch))
+	}
 	launch := c.Def.ByName("Eval")
 	if train {
 		launch = c.Def.ByName("Loss")
@@ -123,6 +163,7 @@ func (b *builder) crossEntropy(partials *value, train bool) {
 	operands := map[string]*value{"logits": logits, "targets": targets, "scalars": scalars, "partials": partials}
 	if train {
 		d = b.gradient(logits, typ)
+		d.spread(pitch)
 		operands[op.Grad("logits")] = d
 		b.pending[logits] = append(b.pending[logits], d)
 	}

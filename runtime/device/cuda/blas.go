@@ -79,7 +79,7 @@ static void lt_plan_free(plan_t* p) {
 
 // lt_plan makes D = op(A) op(B), D being m x n and all of it column-major.
 static int lt_plan(void* h, plan_t** out, int compute, int m, int n, int k, int ta, int tb,
-		int type_a, int type_b, int type_d, int bias, int bias_type, uint32_t align, uint64_t workspace) {
+		int64_t lda, int64_t ldb, int64_t ldd, int type_a, int type_b, int type_d, int bias, int bias_type, uint32_t align, uint64_t workspace) {
 	plan_t* p = calloc(1, sizeof *p);
 	void* pref = 0;
 	uint32_t reduction = REDUCTION_COMPUTE_TYPE;
@@ -94,9 +94,9 @@ static int lt_plan(void* h, plan_t** out, int compute, int m, int n, int k, int 
 		if ((rc = p_desc_set(p->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue))) goto fail;
 		if ((rc = p_desc_set(p->desc, DESC_BIAS_TYPE, &bias_type, sizeof bias_type))) goto fail;
 	}
-	if ((rc = p_layout_create(&p->a, type_a, ta ? k : m, ta ? m : k, ta ? k : m))) goto fail;
-	if ((rc = p_layout_create(&p->b, type_b, tb ? n : k, tb ? k : n, tb ? n : k))) goto fail;
-	if ((rc = p_layout_create(&p->d, type_d, m, n, m))) goto fail;
+	if ((rc = p_layout_create(&p->a, type_a, ta ? k : m, ta ? m : k, lda))) goto fail;
+	if ((rc = p_layout_create(&p->b, type_b, tb ? n : k, tb ? k : n, ldb))) goto fail;
+	if ((rc = p_layout_create(&p->d, type_d, m, n, ldd))) goto fail;
 	if ((rc = p_pref_create(&pref))) goto fail;
 	if ((rc = p_pref_set(pref, PREF_WORKSPACE, &workspace, sizeof workspace))) goto fail;
 	if ((rc = p_pref_set(pref, PREF_REDUCTION, &reduction, sizeof reduction))) goto fail;
@@ -165,6 +165,7 @@ type product struct {
 // productKey is all that the choice of an algorithm depends on.
 type productKey struct {
 	m, n, k        int64
+	lda, ldd       int64
 	transA, transB bool
 	da, db, dd     device.Dtype
 	bias           bool
@@ -287,7 +288,7 @@ func (s *stream) prepare(m *device.Matmul) (int64, error) {
 
 // find returns the product with its algorithm.
 func (b *blas) find(d *Device, m *device.Matmul) (*product, error) {
-	key := productKey{m: m.M, n: m.N, k: m.K, transA: m.TransA, transB: m.TransB,
+	key := productKey{m: m.M, n: m.N, k: m.K, lda: m.LDA, ldd: m.LDD, transA: m.TransA, transB: m.TransB,
 		da: m.DA, db: m.DB, dd: m.DD, bias: !m.Bias.Nil()}
 	all := d.resolve(m.A) | d.resolve(m.B) | d.resolve(m.C) | d.resolve(m.D) | d.resolve(m.Bias) | 256
 	key.align = 1 << bits.TrailingZeros64(all)
@@ -314,10 +315,23 @@ func (b *blas) choose(d *Device, key productKey) (*product, error) {
 	if key.dd == device.GradDtype {
 		biasType = d.dtype(device.GradDtype)
 	}
+	lda, ldb, ldd := key.k, key.n, key.n
+	if key.transA {
+		lda = key.m
+	}
+	if key.transB {
+		ldb = key.k
+	}
+	if key.lda > 0 {
+		lda = key.lda
+	}
+	if key.ldd > 0 {
+		ldd = key.ldd
+	}
 	var plan *C.plan_t
 	try := func() C.int {
 		return C.lt_plan(b.handle, &plan, compute, C.int(key.n), C.int(key.m), C.int(key.k), flag(key.transB), flag(key.transA),
-			d.dtype(key.db), d.dtype(key.da), d.dtype(key.dd), flag(key.bias), biasType, C.uint32_t(key.align), blasWorkspace)
+			C.int64_t(ldb), C.int64_t(lda), C.int64_t(ldd), d.dtype(key.db), d.dtype(key.da), d.dtype(key.dd), flag(key.bias), biasType, C.uint32_t(key.align), blasWorkspace)
 	}
 	rc := try()
 	if rc == notSupported && compute != compute32F {

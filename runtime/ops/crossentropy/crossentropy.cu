@@ -126,7 +126,7 @@ __device__ __forceinline__ int target_of(const Args& a, i64 row) {
     return t;
 }
 
-// p = {logits, targets i32, partials f64[2]}, i = {rows, V}.
+// p = {logits, targets i32, partials f64[2]}, i = {rows, V, pitch: elements from one row to the next}.
 extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_eval(Args a) {
     const i64 row = blockIdx.x, v = a.i[1];
     const int target = target_of(a, row);
@@ -135,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_eval(Args a) 
         if (threadIdx.x == 0) losses[row] = 0.0;
         return;
     }
-    const act_t* logits = (const act_t*)a.p[0] + row * v;
+    const act_t* logits = (const act_t*)a.p[0] + row * a.i[2];
     const Sum s = row_sum(logits, v, 0);
     if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
 }
@@ -146,8 +146,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_loss(Args a) 
     const i64 row = blockIdx.x, v = a.i[1];
     const int target = target_of(a, row);
     double* losses = (double*)a.work;
-    const act_t* logits = (const act_t*)a.p[0] + row * v;
-    act_t* d = (act_t*)a.p[4] + row * v;
+    const act_t* logits = (const act_t*)a.p[0] + row * a.i[2];
+    act_t* d = (act_t*)a.p[4] + row * a.i[2];
     constexpr i64 STEP = THREADS * E;
     if (target < 0) {
         const float zero[E] = {0, 0, 0, 0, 0, 0, 0, 0};

@@ -8,6 +8,7 @@ type EvalArgs struct {
 	Targets  device.Ptr // i32 [Rows]
 	Partials device.Ptr // two float64
 	Rows, V  int
+	Pitch    int // elements from one row of logits to the next; 0: V
 }
 
 var eval = device.Kernel{Name: "crossentropy.eval", CPU: evalCPU, CUDA: evalCUDA}
@@ -16,7 +17,7 @@ var eval = device.Kernel{Name: "crossentropy.eval", CPU: evalCPU, CUDA: evalCUDA
 func Eval(q device.Queue, a EvalArgs) {
 	q.Launch(&eval, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.Logits, a.Targets, a.Partials},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.V)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.V), pitch(a.Pitch, a.V)},
 	})
 }
 
@@ -28,6 +29,7 @@ type LossArgs struct {
 	DLogits  device.Ptr // [Rows, V], may be Logits
 	Partials device.Ptr // two float64
 	Rows, V  int
+	Pitch    int // elements from one row of logits to the next; 0: V
 }
 
 var loss = device.Kernel{Name: "crossentropy.loss", CPU: lossCPU, CUDA: lossCUDA}
@@ -37,6 +39,13 @@ var loss = device.Kernel{Name: "crossentropy.loss", CPU: lossCPU, CUDA: lossCUDA
 func Loss(q device.Queue, a LossArgs) {
 	q.Launch(&loss, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.Logits, a.Targets, a.Partials, a.Scalars, a.DLogits},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.V)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.V), pitch(a.Pitch, a.V)},
 	})
+}
+
+func pitch(given, v int) int64 {
+	if given > 0 {
+		return int64(given)
+	}
+	return int64(v)
 }

@@ -146,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(1024) layernorm_weight_sums(Args a)
 
 // p = {dy, add or null, dbias [D] f32}, i = {rows, D}.
 extern "C" __global__ void __launch_bounds__(256) layernorm_bias_terms(Args a) {
-    column_values((const act_t*)a.p[0], a.i[0], a.i[1], (float*)a.work);
+    column_values((const act_t*)a.p[0], a.i[0], a.i[1], a.i[1], (float*)a.work);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) layernorm_bias_sums(Args a) {

@@ -24,21 +24,21 @@ var biasCUDA = &device.Source{
 
 func forwardMatmul(a *device.Args) device.Matmul {
 	return device.Matmul{
-		M: a.I[0], N: a.I[2], K: a.I[1], A: a.P[0], B: a.P[1], TransB: true, Bias: a.P[2], D: a.P[3],
+		M: a.I[0], N: a.I[2], K: a.I[1], A: a.P[0], B: a.P[1], TransB: true, Bias: a.P[2], D: a.P[3], LDD: a.I[3],
 		DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype,
 	}
 }
 
 func inputMatmul(a *device.Args) device.Matmul {
 	return device.Matmul{
-		M: a.I[0], N: a.I[1], K: a.I[2], A: a.P[1], B: a.P[0], C: a.P[2], D: a.P[3],
+		M: a.I[0], N: a.I[1], K: a.I[2], A: a.P[1], LDA: a.I[3], B: a.P[0], C: a.P[2], D: a.P[3],
 		DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype,
 	}
 }
 
 func weightMatmul(a *device.Args) device.Matmul {
 	return device.Matmul{
-		M: a.I[2], N: a.I[1], K: a.I[0], A: a.P[1], TransA: true, B: a.P[0], C: a.P[2], D: a.P[3],
+		M: a.I[2], N: a.I[1], K: a.I[0], A: a.P[1], LDA: a.I[3], TransA: true, B: a.P[0], C: a.P[2], D: a.P[3],
 		DA: device.ActDtype, DB: device.ActDtype, DD: device.GradDtype,
 	}
 }

@@ -9,6 +9,7 @@ type ForwardArgs struct {
 	Bias          device.Ptr // [Out], may be nil
 	Y             device.Ptr // [Rows, Out]
 	Rows, In, Out int
+	Pitch         int // elements from one row of Y to the next; 0: Out
 }
 
 var forward = device.Kernel{Name: "linear.forward", CPU: forwardCPU, Matmul: forwardMatmul}
@@ -17,7 +18,7 @@ var forward = device.Kernel{Name: "linear.forward", CPU: forwardCPU, Matmul: for
 func Forward(q device.Queue, a ForwardArgs) {
 	q.Launch(&forward, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Bias, a.Y},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
 	})
 }
 
@@ -27,6 +28,7 @@ type BackwardInputArgs struct {
 	DY            device.Ptr // [Rows, Out]
 	AddDX, DX     device.Ptr // [Rows, In]
 	Rows, In, Out int
+	Pitch         int // of DY
 }
 
 var backwardInput = device.Kernel{Name: "linear.backward_input", CPU: backwardInputCPU, Matmul: inputMatmul}
@@ -35,7 +37,7 @@ var backwardInput = device.Kernel{Name: "linear.backward_input", CPU: backwardIn
 func BackwardInput(q device.Queue, a BackwardInputArgs) {
 	q.Launch(&backwardInput, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.Weight, a.DY, a.AddDX, a.DX},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
 	})
 }
 
@@ -45,6 +47,7 @@ type BackwardWeightArgs struct {
 	DY                  device.Ptr // [Rows, Out]
 	AddDWeight, DWeight device.Ptr // [Out, In]
 	Rows, In, Out       int
+	Pitch               int // of DY
 }
 
 var backwardWeight = device.Kernel{Name: "linear.backward_weight", CPU: backwardWeightCPU, Matmul: weightMatmul}
@@ -53,7 +56,7 @@ var backwardWeight = device.Kernel{Name: "linear.backward_weight", CPU: backward
 func BackwardWeight(q device.Queue, a BackwardWeightArgs) {
 	q.Launch(&backwardWeight, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.X, a.DY, a.AddDWeight, a.DWeight},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
 	})
 }
 
@@ -62,6 +65,7 @@ type BackwardBiasArgs struct {
 	DY              device.Ptr // [Rows, Out]
 	AddDBias, DBias device.Ptr // [Out]
 	Rows, In, Out   int
+	Pitch           int // of DY
 }
 
 var backwardBias = device.Kernel{Name: "linear.backward_bias", CPU: backwardBiasCPU, CUDA: biasCUDA}
@@ -70,6 +74,14 @@ var backwardBias = device.Kernel{Name: "linear.backward_bias", CPU: backwardBias
 func BackwardBias(q device.Queue, a BackwardBiasArgs) {
 	q.Launch(&backwardBias, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.DY, a.AddDBias, a.DBias},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
 	})
+}
+
+// pitch is what kernels get: the elements from one row of y to the next.
+func pitch(given, out int) int64 {
+	if given > 0 {
+		return int64(given)
+	}
+	return int64(out)
 }

@@ -6,7 +6,8 @@
 //	dbias[o]     = sum over b, t of dy[b,t,o]
 //
 // The three gradients are launches of their own: each reads only what it needs. Weights are
-// [out, in], row-major, as PyTorch and Hugging Face keep them. With `tie` the weight is
+// [out, in], row-major, as PyTorch and Hugging Face keep them. Rows of y may lie further apart
+// than it is wide (Pitch). With `tie` the weight is
 // another one's tensor; it has the same shape.
 package linear
 
@@ -30,6 +31,7 @@ var Def = &op.Def{
 	},
 	Infer:   infer,
 	RowWise: true,
+	Pitched: true,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"x", "weight", "bias"}, Writes: []string{"y"}, Shape: forwardShape,
 	}, forwardFLOPs),

@@ -49,6 +49,72 @@ func TestLinear(t *testing.T) {
 	})
 }
 
+// TestPitch: rows of y that lie apart give what dense rows give, and the gaps are left alone.
+func TestPitch(t *testing.T) {
+	t.Run("cpu", func(t *testing.T) {
+		pitched(t, func() *optest.Machine { return optest.NewMachine(t, 2) }, 0)
+	})
+	optest.OnGPU(t, func(t *testing.T, f32 bool) {
+		tol := 1e-5
+		if !f32 {
+			tol = 1.0 / 128
+		}
+		pitched(t, func() *optest.Machine { return optest.GPU(t, f32) }, tol)
+	})
+}
+
+func pitched(t *testing.T, machine func() *optest.Machine, tol float64) {
+	const rows, in, out, gap = 37, 16, 41, 7
+	x, w, b := numbers(rows*in, 1), numbers(out*in, 2), numbers(out, 3)
+	gaps := make([]float32, rows*(out+gap))
+	for i := range gaps {
+		gaps[i] = -77
+	}
+	run := func(pitch int) (all [4][]float32) {
+		m := machine()
+		px, pw, pb := m.Act(x...), m.Act(w...), m.Act(b...)
+		width := out
+		if pitch > 0 {
+			width = pitch
+		}
+		y := m.Act(gaps[:rows*width]...)
+		dx, dw, db := m.Bytes(rows*in*m.ActSize()), m.Bytes(out*in*4), m.Bytes(out*4)
+		Forward(m.Queue, ForwardArgs{X: px, Weight: pw, Bias: pb, Y: y, Rows: rows, In: in, Out: out, Pitch: pitch})
+		BackwardInput(m.Queue, BackwardInputArgs{Weight: pw, DY: y, DX: dx, Rows: rows, In: in, Out: out, Pitch: pitch})
+		BackwardWeight(m.Queue, BackwardWeightArgs{X: px, DY: y, DWeight: dw, Rows: rows, In: in, Out: out, Pitch: pitch})
+		BackwardBias(m.Queue, BackwardBiasArgs{DY: y, DBias: db, Rows: rows, In: in, Out: out, Pitch: pitch})
+		m.Sync()
+		spread := m.ReadAct(y, int64(rows*width))
+		var dense []float32
+		for r := range rows {
+			dense = append(dense, spread[r*width:][:out]...)
+			for _, v := range spread[r*width+out : (r+1)*width] {
+				if v != -77 {
+					t.Fatalf("row %d: a gap was written over", r)
+				}
+			}
+		}
+		return [4][]float32{dense, m.ReadAct(dx, rows*in), m.ReadF32(dw, out*in), m.ReadF32(db, out)}
+	}
+	want, got := run(0), run(out+gap)
+	for i, name := range []string{"y", "d.x", "d.weight", "d.bias"} {
+		wide := make([]float64, len(want[i]))
+		for k, v := range want[i] {
+			wide[k] = float64(v)
+		}
+		optest.Compare(t, name, got[i], wide, tol)
+	}
+}
+
+// numbers are n different numbers that bf16 holds.
+func numbers(n, seed int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32((i*37+seed*11)%29-14) / 16
+	}
+	return v
+}
+
 func reference(v optest.Values) []float64 {
 	x, weight, bias := v.F["x"], v.F["weight"], v.F["bias"]
 	y := make([]float64, v.Batch*v.Seq*7)

@@ -134,6 +134,9 @@ func (s *setup) fields(t testing.TB) {
 		for _, c := range s.call.Consts {
 			want[c.Field] = constType(c)
 		}
+		if s.call.Def.Pitched {
+			want["Pitch"] = reflect.TypeFor[int]()
+		}
 		args := s.launcher(l).Type().In(1)
 		if args.Name() != l.Func+"Args" {
 			t.Errorf("%s takes %s, want %sArgs", l.Func, args.Name(), l.Func)

@@ -261,18 +261,18 @@ __device__ __forceinline__ void column_terms(i64 rows, i64 d, bool fast, float* 
     }
 }
 
-// ColumnValues are the terms of a plain sum: x [rows, d].
+// ColumnValues are the terms of a plain sum: x [rows, d], whose rows lie pitch apart.
 struct ColumnValues {
     const act_t* x;
-    i64 d;
+    i64 pitch;
     template <int E> __device__ __forceinline__ void operator()(i64 r, i64 c, float (&v)[E]) const {
-        load<E>(x + r * d + c, v);
+        load<E>(x + r * pitch + c, v);
     }
 };
 
 // column_values is column_terms of a plain sum.
-__device__ __forceinline__ void column_values(const act_t* x, i64 rows, i64 d, float* work) {
-    column_terms(rows, d, d % 8 == 0 && aligned(bits_of(x)), work, ColumnValues{x, d});
+__device__ __forceinline__ void column_values(const act_t* x, i64 rows, i64 d, i64 pitch, float* work) {
+    column_terms(rows, d, d % 8 == 0 && pitch % 8 == 0 && aligned(bits_of(x)), work, ColumnValues{x, pitch});
 }
 
 // column_finish is the second launch: blocks of 32 columns, 1024 threads. out[j] = add[j] + the
