@@ -37,6 +37,8 @@ type graphWriter struct {
 	out   *strings.Builder
 	names map[*ir.Value]string
 	count int
+	// params are what is written for a parameter; nil: its path.
+	params map[string]string
 }
 
 func (w *graphWriter) name(v *ir.Value) string {
@@ -60,6 +62,9 @@ func (w *graphWriter) unit(u *ir.Unit) {
 	params := map[*ir.Weight]string{}
 	for i, x := range u.Graph.Weights {
 		params[x] = u.Params[i].Path
+		if w.params != nil {
+			params[x] = w.params[u.Params[i].Path]
+		}
 	}
 	for _, n := range u.Graph.Nodes {
 		fmt.Fprintf(w.out, "%s = %s", w.name(n.Out), n.Call.Def.Name)

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/compiler/passes/front"
 	"github.com/megatrain/mtc/compiler/passes/lower"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // state is what passes hand on.
@@ -22,8 +24,12 @@ type state struct {
 	front *front.State
 
 	identity string // what a checkpoint depends on
+	foreign  []plan.Foreign
+	family   plan.Family
 	lowering *lower.Lowering
 
+	// check runs the front half on other text, nil when that has errors.
+	check func(Options) *ir.Model
 	// fits compiles with other options only to see whether that gives a plan; nil while doing so.
 	fits func(Options) bool
 }
@@ -60,6 +66,7 @@ var pipeline = []pass{
 	pass{Name: "ready", Doc: "check that a train block gives the sizes of a step", Run: ready}.back(),
 	modelPass("prune", "drop what no output needs", func(s *state) { lower.Prune(s.res.Model, s.diags) }),
 	pass{Name: "identity", Doc: "note what a checkpoint depends on", Run: identify, Dump: func(s *state) string { return s.identity }}.back(),
+	pass{Name: "family", Doc: "see as which known model other programs can have it", Run: family, Dump: dumpFamily}.back(),
 	modelPass("fuse", "rewrite patterns of ops to fused ones", func(s *state) { lower.Fuse(s.res.Model) }),
 	modelPass("recompute", "note which units make again in backward what it reads", func(s *state) { lower.Recompute(s.res.Model, lowerOptions(s), s.diags) }),
 	modelPass("microbatch", "give B and T the sizes of one micro-batch", func(s *state) { lower.Microbatch(s.res.Model, lowerOptions(s), s.diags) }),
@@ -97,6 +104,13 @@ func run(ctx context.Context, o Options, diags *diag.List, back bool) (*Result, 
 		o.DumpAfter = ""
 		_, err := (&state{ctx: ctx, opts: o, diags: &diag.List{}, res: &Result{}}).run(back)
 		return err == nil
+	}
+	s.check = func(o Options) *ir.Model {
+		res, err := (&state{ctx: ctx, opts: o, diags: &diag.List{}, res: &Result{}}).run(false)
+		if err != nil {
+			return nil
+		}
+		return res.Model
 	}
 	return s.run(back)
 }

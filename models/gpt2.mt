@@ -1,6 +1,6 @@
 // GPT-2 (Radford et al., 2019): 124,439,808 parameters, and its three larger sizes as
 // presets. One block, repeated; the head is the token table again.
-model gpt2(D = 768, L = 12, H = 12, V = 50257, context = 1024) {
+model gpt2(D = 768, L = 12, H = 12, V = 50257, context = 1024, F = 4 * D, eps = 1e-5) {
   preset medium { D = 1024, L = 24, H = 16 }
   preset large  { D = 1280, L = 36, H = 20 }
   preset xl     { D = 1600, L = 48, H = 25 }
@@ -8,21 +8,21 @@ model gpt2(D = 768, L = 12, H = 12, V = 50257, context = 1024) {
   init normal(0.02)
 
   block layer(x) {
-    h = ln1: layernorm(x)
+    h = ln1: layernorm(x, eps)
     a = attention(q: linear(h, D, bias), k: linear(h, D, bias), v: linear(h, D, bias), heads = H, causal)
     x += o: linear(a, D, bias, init = normal(0.02 / sqrt(2 * L)))
-    h = ln2: layernorm(x)
-    x += down: linear(gelu(up: linear(h, 4 * D, bias)), D, bias, init = normal(0.02 / sqrt(2 * L)))
+    h = ln2: layernorm(x, eps)
+    x += down: linear(gelu(up: linear(h, F, bias)), D, bias, init = normal(0.02 / sqrt(2 * L)))
   }
 
   forward(tokens) {
     x = wte: embed(tokens, V, D) + wpe: embed(position, context, D)
     repeat L { layer(x) }
-    return head: linear(ln: layernorm(x), V, tie = wte)
+    return head: linear(ln: layernorm(x, eps), V, tie = wte)
   }
 
   weights hf {
-    wte          = "wte"
+    wte          = same("wte", "lm_head")
     wpe          = "wpe"
     layer[i].ln1 = "h.{i}.ln_1"
     layer[i].q, layer[i].k, layer[i].v = split(transpose("h.{i}.attn.c_attn"))

@@ -27,7 +27,7 @@ model llama(D, L, H, KV = H, F, V, hd = D / H, theta = 10000.0, eps = 1e-5, scal
   }
 
   weights hf {
-    wte                = "model.embed_tokens"
+    if tied { wte = same("model.embed_tokens", "lm_head") } else { wte = "model.embed_tokens" }
     layer[i].attn_norm = "model.layers.{i}.input_layernorm"
     layer[i].q         = "model.layers.{i}.self_attn.q_proj"
     layer[i].k         = "model.layers.{i}.self_attn.k_proj"

@@ -94,6 +94,7 @@ type WeightMapEntry struct {
 	Targets []*Param
 	Op      string   // "", "transpose", "split", "join", "split(transpose"
 	Names   []string // foreign tensor names
+	Also    []string // other names that the tensor may have too (`same`)
 	Span    source.Span
 }
 

@@ -67,6 +67,9 @@ type Plan struct {
 
 	Train Train
 
+	Foreign []Foreign // how a Hugging Face checkpoint keeps the weights; empty: it is not known
+	Family  Family
+
 	Arenas    []Arena
 	Buffers   []Buffer
 	Slabs     []Slab

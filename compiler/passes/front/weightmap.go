@@ -204,6 +204,10 @@ func (c *mapCheck) expand(e *ast.WeightEntry, row []*paramGroup, suffix []string
 				return false
 			}
 			c.foreign[name] = str.Span
+			if v.same && len(entry.Names) > 0 {
+				entry.Also = append(entry.Also, name)
+				continue
+			}
 			entry.Names = append(entry.Names, name)
 		}
 		c.out.Entries = append(c.out.Entries, entry)

@@ -15,6 +15,7 @@ type mapValue struct {
 	strings     []*ast.String
 	transpose   bool // each foreign tensor, before anything else
 	split, join bool
+	same        bool // the strings are names of one tensor: the first is there, the others may be
 }
 
 // op is the operation for targets of a shape: transposing a vector is nothing.
@@ -36,16 +37,16 @@ func (v *mapValue) op(shape tensor.Shape) string {
 }
 
 // mapFuncs are the functions of a weights map.
-var mapFuncs = []string{"transpose", "split", "join"}
+var mapFuncs = []string{"transpose", "split", "join", "same"}
 
 // value reads the right side of an entry.
 func (c *mapCheck) value(e *ast.WeightEntry) (*mapValue, bool) {
 	v := &mapValue{}
 	x := unparen(e.Value)
-	if call, ok := x.(*ast.Call); ok && (call.Callee.Name == "split" || call.Callee.Name == "join") {
-		v.split, v.join = call.Callee.Name == "split", call.Callee.Name == "join"
-		if v.split && len(call.Args) != 1 || v.join && len(call.Args) < 2 {
-			want := map[bool]string{true: "`split` takes one tensor", false: "`join` takes several tensors"}[v.split]
+	if call, ok := x.(*ast.Call); ok && indexOf([]string{"split", "join", "same"}, call.Callee.Name) >= 0 {
+		v.split, v.join, v.same = call.Callee.Name == "split", call.Callee.Name == "join", call.Callee.Name == "same"
+		if v.split && len(call.Args) != 1 || !v.split && len(call.Args) < 2 {
+			want := map[string]string{"split": "`split` takes one tensor", "join": "`join` takes several tensors", "same": "`same` takes several names of one tensor"}[call.Callee.Name]
 			c.fail(codeMapValue, call.Span, want, "")
 			return nil, false
 		}
@@ -55,7 +56,7 @@ func (c *mapCheck) value(e *ast.WeightEntry) (*mapValue, bool) {
 				return nil, false
 			}
 			if i > 0 && t != v.transpose {
-				c.fail(codeMapValue, a.Span, "`join` transposes all of its tensors or none", "")
+				c.fail(codeMapValue, a.Span, "`"+call.Callee.Name+"` transposes all of its tensors or none", "")
 				return nil, false
 			}
 			v.transpose = t
@@ -85,7 +86,7 @@ func (c *mapCheck) leaf(e ast.Expr, v *mapValue) (transpose, ok bool) {
 		}
 	}
 	c.fail(codeMapValue, e.Pos(), "a name in quotes is wanted here, or `transpose` of one",
-		"`split` and `join` stand outside: `split(transpose(\"name\"))`")
+		"`split`, `join` and `same` stand outside: `split(transpose(\"name\"))`")
 	return false, false
 }
 

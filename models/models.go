@@ -1,0 +1,31 @@
+// Package models holds the .mt files of whole families, whose sizes are parameters: an import
+// writes an instance of one, and a compiled model is compared with them to see as what other
+// programs can have it.
+package models
+
+import _ "embed"
+
+// Family is a model with sizes to fill in.
+type Family struct {
+	Name string // of the model and of its file
+	Text string // the .mt
+}
+
+//go:embed llama.mt
+var llama string
+
+//go:embed gpt2.mt
+var gpt2 string
+
+// Families lists the families.
+var Families = []Family{{"llama", llama}, {"gpt2", gpt2}}
+
+// Lookup finds a family by name.
+func Lookup(name string) (Family, bool) {
+	for _, f := range Families {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Family{}, false
+}
