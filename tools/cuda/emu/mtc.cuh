@@ -413,6 +413,8 @@ inline void copy_bulk(u32 to, const void* from, u32 bytes, u32 bar) {
     });
 }
 inline int next_number(int* counter) { return (*counter)++; }
+inline u64 k_major(u32 at) { return (u64)(at >> 4) | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << 62; }
+template <int ROWS> inline u64 mn_major(u32 at) { return (u64)(at >> 4) | (u64)(ROWS * 8) << 16 | (u64)64 << 32 | (u64)1 << 62; }
 
 inline void wgmma_fence() {}
 inline void wgmma_commit() { copies_commit(); }
@@ -440,12 +442,12 @@ inline void product(float* d, int n, int lane, const std::vector<float>& rows, u
     }
 }
 }  // namespace emu
-template <int TB, int N> inline void wgmma(float (&d)[N], u64 a, u64 b, int add) {
+template <int TB, int TA = 0, int N> inline void wgmma(float (&d)[N], u64 a, u64 b, int add) {
     int lane = emu::self->id % 32, warp = emu::self->id / 32 % 4;
     float* to = d;
     emu::self->open.push_back([=] {
         std::vector<float> rows(32);
-        for (int i = 0; i < 32; i++) rows[i] = emu::element(a, warp * 16 + lane / 4 + i / 16 * 8, i % 16, false);
+        for (int i = 0; i < 32; i++) rows[i] = emu::element(a, warp * 16 + lane / 4 + i / 16 * 8, i % 16, TA);
         emu::product(to, 2 * N, lane, rows, b, TB, add);
     });
 }
