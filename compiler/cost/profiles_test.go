@@ -1,0 +1,178 @@
+package cost
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/megatrain/mtc/runtime/op"
+)
+
+func TestShippedProfiles(t *testing.T) {
+	entries, err := profiles.ReadDir("profiles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(names) {
+		t.Errorf("%d profiles, %d names", len(entries), len(names))
+	}
+	for _, name := range Names() {
+		m := Shipped(name)
+		if m == nil {
+			t.Errorf("no profile %s", name)
+			continue
+		}
+		if m.Name != name || m.Target != "cuda" || m.Rates["bf16"] == nil || m.Rates["f32"] == nil {
+			t.Errorf("%s: named %s, for %s", name, m.Name, m.Target)
+		}
+		// Every figure says where it is from.
+		var all any
+		if err := json.Unmarshal(m.JSON(), &all); err != nil {
+			t.Fatal(err)
+		}
+		everyFigure(all, name, func(path string, source string) {
+			if source == "" {
+				t.Errorf("%s has no source", path)
+			}
+		})
+		if m.Link.Both.Value > m.Link.H2D.Value || m.Link.Updating.Value > m.Link.Both.Value || m.Host.Copying.Value > m.Host.Optimizer.Value {
+			t.Errorf("%s: something is faster when it is shared", name)
+		}
+		again, err := Parse(m.JSON())
+		if err != nil || !bytes.Equal(again.JSON(), m.JSON()) {
+			t.Errorf("%s: it does not survive its own text: %v", name, err)
+		}
+	}
+}
+
+// everyFigure calls f for each object with a source.
+func everyFigure(x any, path string, f func(path, source string)) {
+	switch x := x.(type) {
+	case map[string]any:
+		if s, ok := x["source"]; ok {
+			f(path, s.(string))
+		}
+		for k, v := range x {
+			everyFigure(v, path+"."+k, f)
+		}
+	case []any:
+		for _, v := range x {
+			everyFigure(v, path, f)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	good := filepath.Join(dir, "mine.json")
+	write := func(path string, text []byte) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good, Shipped("h200").JSON())
+	bad := filepath.Join(dir, "bad.json")
+	write(bad, []byte(`{"name": "x", "target": "cuda", "rates": {}}`))
+	typo := filepath.Join(dir, "typo.json")
+	write(typo, []byte(`{"nam": "x"}`))
+
+	if m, err := Find(good, "cuda"); err != nil || m.Name != "h200" {
+		t.Errorf("a file: %v", err)
+	}
+	var unknown *UnknownError
+	if _, err := Find("h2000", "cuda"); !errors.As(err, &unknown) {
+		t.Errorf("an unknown name: %v", err)
+	}
+	for path, want := range map[string]string{bad: "no rates", typo: "nam", filepath.Join(dir, "none.json"): "no such file"} {
+		if _, err := Find(path, "cuda"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", filepath.Base(path), err, want)
+		}
+	}
+	if _, err := Find(This, "cpu"); err == nil || !strings.Contains(err.Error(), "nothing was measured") {
+		t.Errorf("this machine, unmeasured: %v", err)
+	}
+	path, err := CacheFile("cuda")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(path, Shipped("rtx4090").JSON())
+	if m, err := Find(This, "cuda"); err != nil || m.Name != "rtx4090" {
+		t.Errorf("this machine: %v", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, tc := range []struct {
+		want   string
+		change func(m *Machine)
+	}{
+		{"target", func(m *Machine) { m.Target = "tpu" }},
+		{"no rates", func(m *Machine) { m.Rates = nil }},
+		{"rates.f16", func(m *Machine) { m.Rates["f16"] = m.Rates["f32"] }},
+		{"link.both", func(m *Machine) { m.Link.Both.Value = 0 }},
+		{"product has no points", func(m *Machine) { m.Rates["f32"].Product.Points = nil }},
+		{"positive rate", func(m *Machine) { m.Rates["f32"].Attention.Points[0].Rate = -1 }},
+		{"launch", func(m *Machine) { m.Rates["f32"].Launch.Value = -1 }},
+		{"kernels.x", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Figure{"x": {}} }},
+	} {
+		m := toy()
+		if err := m.Check(); err != nil {
+			t.Fatal(err)
+		}
+		tc.change(m)
+		if err := m.Check(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v, want %q", err, tc.want)
+		}
+	}
+}
+
+func TestRateByShape(t *testing.T) {
+	table := Table{Points: []Point{{"nt", 16, 16, 16, 100}, {"nt", 1024, 16, 16, 400}, {"nn", 16, 16, 16, 7}}}
+	rate := func(form string, m, n, k int64) float64 {
+		return table.rate(op.Shape{Class: op.Product, Form: form, M: m, N: n, K: k})
+	}
+	if got := rate("nt", 16, 16, 16); got != 100 {
+		t.Errorf("at a point: %v, want 100", got)
+	}
+	if got := rate("nt", 1<<20, 16, 16); got != 400 {
+		t.Errorf("beyond the largest: %v, want 400", got)
+	}
+	// Half way in powers of two the seconds are the mean: 1/160.
+	if got := rate("nt", 128, 16, 16); got < 159.9 || got > 160.1 {
+		t.Errorf("between: %v, want 160", got)
+	}
+	if got := rate("nn", 999, 999, 999); got < 6.99 || got > 7.01 {
+		t.Errorf("another form: %v, want 7", got)
+	}
+	// An unknown form takes the mean seconds of all.
+	if got, want := rate("tt", 1, 1, 1), 3/(1.0/100+1.0/400+1.0/7); got != want {
+		t.Errorf("a form without points: %v, want %v", got, want)
+	}
+}
+
+// TestProfileFiles: the shipped files are in the form that profiles are written in, so that a
+// change shows as one line.
+func TestProfileFiles(t *testing.T) {
+	for _, name := range Names() {
+		path := filepath.Join("profiles", name+".json")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := Shipped(name).JSON(); !bytes.Equal(text, want) {
+			if os.Getenv("MTC_UPDATE") == "" {
+				t.Errorf("%s is not in the written form; MTC_UPDATE=1 rewrites it", path)
+			} else if err := os.WriteFile(path, want, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
