@@ -25,6 +25,7 @@
 //	MT0625  a tensor is missing or has another shape or type
 //	MT0626  the run folder is in use or already holds a run
 //	MT0627  a metrics file cannot be read or written
+//	MT0628  a profile of a run cannot be read, or is of another plan
 package fault
 
 import (

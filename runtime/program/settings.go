@@ -25,6 +25,7 @@ type settings struct {
 	resume     bool
 	noSave     bool
 	noCheck    bool                   // of free memory
+	profile    int64                  // steps to time, 0: none
 	from       *checkpoint.Checkpoint // to resume from
 	before     *plan.Train            // what was in force when that was written, nil when unknown
 }
@@ -34,13 +35,13 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	s := &settings{maxSkipped: 10}
 	var t plan.Train
 	var sets []string
-	var which, root string
+	var which, root, profile string
 	fs := newFlagSet("train", TrainFlags)
 	for name, to := range map[string]any{
 		"steps": &t.Steps, "data": &t.Data, "eval-data": &t.EvalData, "holdout": &t.Holdout,
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
-		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "no-memory-check": &s.noCheck,
+		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "no-memory-check": &s.noCheck, "profile": &profile,
 	} {
 		fs.bind(name, to)
 	}
@@ -55,6 +56,9 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		return nil, usagef("`%s` is not a flag", rest[0]).hint("every setting is a flag: `--data PATH`")
 	}
 	s.resume = fs.given("resume")
+	if s.profile, err = p.profiled(fs.given("profile"), profile); err != nil {
+		return nil, err
+	}
 	if fs.given("threads") && s.threads == 0 {
 		s.threads = -1 // refused: leaving the flag out is how to have all
 	}

@@ -29,11 +29,12 @@ type session struct {
 	stop   *interrupt
 	aside  []string // damaged checkpoints that were renamed
 
-	engine  *engine.Engine
-	metrics *telemetry.Metrics
-	eta     telemetry.ETA
-	tokens  int64 // targets trained on so far
-	began   time.Time
+	engine   *engine.Engine
+	metrics  *telemetry.Metrics
+	profiler *profiler // nil: none
+	eta      telemetry.ETA
+	tokens   int64 // targets trained on so far
+	began    time.Time
 
 	evaluated int64 // step of the last evaluation, -1: none
 	evalLoss  float64
@@ -79,6 +80,9 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if err := s.start(); err != nil {
 		return err
 	}
+	if err := s.startProfile(); err != nil {
+		return err
+	}
 	if s.metrics, err = telemetry.OpenMetrics(s.settings.metrics, s.engine.State().Step); err != nil {
 		return err
 	}
@@ -88,6 +92,9 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	fmt.Fprint(out, telemetry.Table(s.table()))
 	if err := s.run(); err != nil {
 		return failed(err, s.wayBack())
+	}
+	if err := s.writeProfile(errw); err != nil {
+		return err
 	}
 	s.report()
 	if code := s.stop.code.Load(); code != 0 {
@@ -207,6 +214,10 @@ func (s *session) run() error {
 	}
 	if s.eval != nil {
 		tr.Eval, tr.EvalEvery = s.evaluation(), t.EvalEvery
+	}
+	if s.profiler != nil {
+		tr.Profile = s.profiler.times
+		tr.Hooks = append(tr.Hooks, s.profiler.hook())
 	}
 	before := s.engine.State()
 	err := s.engine.Train(tr)
