@@ -72,8 +72,8 @@ func adamwCoefs(s []float64, a *device.Args) (k, decayed vec.AdamW) {
 		Beta1: float32(beta1), OneMinus1: float32(1 - beta1),
 		Beta2: float32(beta2), OneMinus2: float32(1 - beta2),
 		Decay:        1,
-		Step:         float32(lr / (1 - math.Pow(beta1, t))),
-		InvSqrtBias2: float32(1 / math.Sqrt(1-math.Pow(beta2, t))),
+		Step:         float32(lr / (1 - power(beta1, t))),
+		InvSqrtBias2: float32(1 / math.Sqrt(1-power(beta2, t))),
 		Eps:          float32(eps),
 	}
 	// Without clipping an update may run before Reduce has written the factor.
@@ -81,6 +81,19 @@ func adamwCoefs(s []float64, a *device.Args) (k, decayed vec.AdamW) {
 		k.Clip = float32(s[plan.ScalarClip])
 	}
 	decayed = k
-	decayed.Decay = float32(1 - lr*wd)
+	decayed.Decay = float32(1 - float64(lr*wd)) // rounded twice, as on a GPU
 	return k, decayed
+}
+
+// power is b^t for a whole t, by the multiplications that optim.cu does too: two libraries'
+// pow differ in the last bit, and a streamed run would then differ from a resident one.
+func power(b, t float64) float64 {
+	r := 1.0
+	for n := uint64(t); n > 0; n >>= 1 {
+		if n&1 != 0 {
+			r = float64(r * b)
+		}
+		b = float64(b * b)
+	}
+	return r
 }

@@ -83,6 +83,16 @@ struct Coefs {
     float clip, beta1, one1, beta2, one2, decay, step, root, eps;
 };
 
+// power is b^t, by the multiplications that the host does too.
+__device__ __forceinline__ double power(double b, double t) {
+    double r = 1.0;
+    for (u64 n = (u64)t; n > 0; n >>= 1) {
+        if (n & 1) r = __dmul_rn(r, b);
+        b = __dmul_rn(b, b);
+    }
+    return r;
+}
+
 // coefs are the step's numbers, worked out by one thread in f64; false: the step is skipped.
 __device__ __forceinline__ bool coefs(const Args& a, Coefs& c) {
     __shared__ Coefs shared;
@@ -93,9 +103,9 @@ __device__ __forceinline__ bool coefs(const Args& a, Coefs& c) {
         shared.clip = s[MAX_NORM] > 0.0 ? (float)s[CLIP] : 1.0f;
         shared.beta1 = (float)beta1, shared.one1 = (float)(1.0 - beta1);
         shared.beta2 = (float)beta2, shared.one2 = (float)(1.0 - beta2);
-        shared.decay = (float)(1.0 - s[LR] * __longlong_as_double(a.i[5]));
-        shared.step = (float)(s[LR] / (1.0 - pow(beta1, s[STEP])));
-        shared.root = (float)(1.0 / sqrt(1.0 - pow(beta2, s[STEP])));
+        shared.decay = (float)(1.0 - __dmul_rn(s[LR], __longlong_as_double(a.i[5])));
+        shared.step = (float)(s[LR] / (1.0 - power(beta1, s[STEP])));
+        shared.root = (float)(1.0 / sqrt(1.0 - power(beta2, s[STEP])));
         shared.eps = (float)__longlong_as_double(a.i[4]);
     }
     __syncthreads();

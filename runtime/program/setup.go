@@ -128,6 +128,9 @@ func failed(err error, wayBack string) error {
 	var machine *fault.Error
 	switch {
 	case errors.As(err, &machine) && machine.Machine:
+		if task != nil || errors.As(err, &task) {
+			machine.Message += " in task " + task.Task
+		}
 		if wayBack != "" && machine.Code != "MT0623" { // which says it itself
 			machine.Hint = strings.TrimPrefix(machine.Hint+"; "+wayBack, "; ")
 		}

@@ -16,12 +16,16 @@
 // MTC_CUDA_SYNC=1 waits after every launch, so that a kernel that fails is named exactly.
 // MTC_CUDA_WAIT=host does without streams that wait on memory: the submitting thread waits for
 // the host lane in their place, as it does where the driver has no such waits.
+//
+// For tests of whole programs: MTC_CUDA_JITTER=SEED pauses lanes at random (Options.Jitter), and
+// MTC_CUDA_FAIL=N makes the GPU fail in the N-th launch of the compute lane.
 package cuda
 
 import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -57,8 +61,9 @@ type Device struct {
 	total     int64
 	maxShared int32
 	target    device.Target
-	noWaits   bool // the driver has no waits on memory: the submitter waits
-	syncAll   bool // MTC_CUDA_SYNC
+	noWaits   bool  // the driver has no waits on memory: the submitter waits
+	syncAll   bool  // MTC_CUDA_SYNC
+	failAt    int64 // MTC_CUDA_FAIL, 0: never
 	pool      *cpu.Device
 	jitter    *jitter // nil: none
 
@@ -97,6 +102,10 @@ func New(o Options) (*Device, error) {
 	d := &Device{opt: o, name: info.Name, arch: kit.Arch(info.Major, info.Minor), major: info.Major, total: info.Memory}
 	d.syncAll = os.Getenv("MTC_CUDA_SYNC") == "1"
 	d.noWaits = os.Getenv("MTC_CUDA_WAIT") == "host"
+	d.failAt, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_FAIL"), 10, 64)
+	if o.Jitter == 0 {
+		o.Jitter, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_JITTER"), 10, 64)
+	}
 	if d.cuctx, err = primary(o.Ordinal); err != nil {
 		return nil, cannotUse(info.Name, err)
 	}
@@ -137,6 +146,7 @@ func New(o Options) (*Device, error) {
 	if !d.noWaits {
 		d.noWaits = d.waitValue(d.streams[0].handle, d.host.counterAt, 0) != nil
 	}
+	d.streams[device.Compute].startTrail()
 	return d, nil
 }
 

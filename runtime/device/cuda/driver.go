@@ -57,6 +57,11 @@ static int wait_value(CUcontext c, CUstream s, uint64_t addr, unsigned value) {
 	return rc ? rc : cuStreamWaitValue32(s, addr, value, CU_STREAM_WAIT_VALUE_GEQ);
 }
 
+static int write_value(CUcontext c, CUstream s, uint64_t addr, unsigned value, unsigned flags) {
+	int rc = bind(c);
+	return rc ? rc : cuStreamWriteValue32(s, addr, value, flags);
+}
+
 static int sync_event(CUcontext c, CUevent e) {
 	int rc = bind(c);
 	return rc ? rc : cuEventSynchronize(e);
@@ -135,6 +140,7 @@ static const char* error_text(int code) {
 #cgo nocallback record
 #cgo nocallback wait_event
 #cgo nocallback wait_value
+#cgo nocallback write_value
 #cgo nocallback copy
 */
 import "C"
@@ -246,6 +252,10 @@ func (d *Device) waitEvent(s streamHandle, e eventHandle) error {
 
 func (d *Device) waitValue(s streamHandle, addr uint64, value uint32) error {
 	return result(C.wait_value(d.ctx, s, C.uint64_t(addr), C.uint(value)))
+}
+
+func (d *Device) writeValue(s streamHandle, addr uint64, value uint32, flags uint32) error {
+	return result(C.write_value(d.ctx, s, C.uint64_t(addr), C.uint(value), C.uint(flags)))
 }
 
 func (d *Device) syncEvent(e eventHandle) error { return result(C.sync_event(d.ctx, e)) }

@@ -46,10 +46,11 @@ func (d *Device) failed(s *stream, kernel string, err error) {
 	if code := codeOf(err); sticky(code) {
 		// The driver reports a failure in the GPU at some later call. What was running is
 		// among the last launches.
-		f.Kernel, f.Tag = "a kernel", -1
 		text := "the GPU failed"
-		if last := s.last(); len(last) > 0 {
-			text = "the GPU failed in or before: " + strings.Join(last, ", ")
+		if f.Kernel, f.Tag = "a kernel", d.streams[device.Compute].reached(); f.Tag < 0 {
+			if last := s.last(); len(last) > 0 {
+				text = "the GPU failed in or before: " + strings.Join(last, ", ")
+			}
 		}
 		if kernel != "" && d.syncAll {
 			f.Kernel, f.Tag, text = kernel, int(s.tag), "the GPU failed"

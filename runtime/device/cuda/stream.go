@@ -29,6 +29,8 @@ type stream struct {
 	events [ringEvents]cu.Event
 	guard  [ringEvents]uint64 // the host lane's wait that still needs the event, by number
 
+	trail trail
+
 	args    *block
 	call    device.Args // of the launch in hand, which the kernel's functions get the address of
 	scratch cu.DevicePtr
@@ -71,7 +73,10 @@ func (s *stream) close() {
 }
 
 // Tag implements device.Tagger.
-func (s *stream) Tag(id int) { s.tag = int32(id) }
+func (s *stream) Tag(id int) {
+	s.tag = int32(id)
+	s.mark(s.tag)
+}
 
 // Launch enqueues a kernel: a matrix product, or CUDA code and what follows it.
 func (s *stream) Launch(k *device.Kernel, a device.Args) {
@@ -81,6 +86,9 @@ func (s *stream) Launch(k *device.Kernel, a device.Args) {
 	}
 	if d.jitter != nil {
 		d.jitter.stall(s)
+	}
+	if d.failAt > 0 {
+		s.mayFail()
 	}
 	s.recent[s.at&(len(s.recent)-1)] = k
 	s.at++

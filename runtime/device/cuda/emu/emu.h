@@ -41,6 +41,7 @@ static inline double __longlong_as_double(long long x) { return emu_cast<double>
 static inline float __fdividef(float x, float y) { return std::isinf(y) ? x * 0.0f : x / y; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline double __dmul_rn(double x, double y) { return x * y; }
 static inline float __fmul_rn(float x, float y) { return x * y; }
 static inline float __fadd_rn(float x, float y) { return x + y; }
 static inline float __frcp_rn(float x) { return 1.0f / x; }
