@@ -70,7 +70,6 @@ func (c *pricer) function(t *plan.Task) Estimate {
 		}
 		e.Launches += l.Times
 		e.Parts[b] += times * s
-		e.Parts[ByLaunches] += times * c.rates.Launch.Value
 	}
 	if e.Launches == 0 && t.Moved > 0 {
 		e.Parts[ByMemory] = float64(t.Moved) / c.rates.Memory.Value
@@ -107,16 +106,17 @@ func (c *pricer) step(t *plan.Task) Estimate {
 		e.Parts[ByHost] = bytes / c.m.Host.Optimizer.Value
 	case t.Lane == device.Host:
 		e.Parts[ByHost] = bytes / c.m.Host.Memory.Value
-	case t.Kind == plan.Update:
-		e.Parts[ByMemory] = bytes / c.rates.Optimizer.Value
-		e.Parts[ByLaunches] = c.rates.Launch.Value
 	default:
-		memory := c.rates.Memory.Value
-		if f, ok := c.rates.Kernels[t.Kind.String()]; ok {
-			memory = f.Value
+		otherwise := c.rates.Memory.Value
+		if t.Kind == plan.Update {
+			otherwise = c.rates.Optimizer.Value
 		}
-		e.Parts[ByMemory] = bytes / memory
-		e.Parts[ByLaunches] = c.rates.Launch.Value
+		b := ByMemory
+		s := c.rates.moving(t.Kind.String(), t.Moved, otherwise)
+		if s < c.rates.Launch.Value {
+			s, b = c.rates.Launch.Value, ByLaunches
+		}
+		e.Parts[b] = s
 	}
 	e.sum()
 	return e

@@ -39,9 +39,10 @@ type Rates struct {
 	Product   Table  `json:"product"`   // FLOP/s of matrix products
 	Attention Table  `json:"attention"` // FLOP/s of attention, visible pairs counted
 	Memory    Figure `json:"memory"`    // bytes/s of kernels that memory bounds
-	// Kernels are bytes/s of those that reach another rate, by launcher: "rmsnorm.BackwardInput".
-	Kernels map[string]Figure `json:"kernels,omitempty"`
-	// Launch is the seconds that every kernel costs besides its work.
+	// Kernels are those that reach another rate, by launcher, "rmsnorm.BackwardInput", and by
+	// kind of task: "norm", "accumulate", "update".
+	Kernels map[string]Curve `json:"kernels,omitempty"`
+	// Launch is the seconds that a kernel takes at least.
 	Launch Figure `json:"launch"`
 	// Optimizer is bytes/s of an update on the device, at 28 bytes a parameter.
 	Optimizer Figure `json:"optimizer"`
@@ -51,6 +52,19 @@ type Rates struct {
 type Table struct {
 	Source string  `json:"source"`
 	Points []Point `json:"points"`
+}
+
+// Curve is bytes/s by the bytes moved, ascending: what fits in a cache is moved faster. Between
+// its points it is straight in the logarithm of the bytes.
+type Curve struct {
+	Source string `json:"source"`
+	Points []Size `json:"points"`
+}
+
+// Size is a rate at a size.
+type Size struct {
+	Bytes int64   `json:"bytes"`
+	Rate  float64 `json:"rate"` // bytes/s
 }
 
 // Point is a rate at a shape (op.Shape).
@@ -119,8 +133,10 @@ func (m *Machine) Check() error {
 			return fmt.Errorf("machine %s: rates.%s is empty", m.Name, precision)
 		}
 		all = append(all, named{"rates." + precision + ".memory", r.Memory}, named{"rates." + precision + ".optimizer", r.Optimizer})
-		for name, f := range r.Kernels {
-			all = append(all, named{"rates." + precision + ".kernels." + name, f})
+		for name, c := range r.Kernels {
+			if err := c.check(); err != nil {
+				return fmt.Errorf("machine %s: rates.%s.kernels.%s: %w", m.Name, precision, name, err)
+			}
 		}
 		for _, t := range []struct {
 			name string
@@ -146,6 +162,18 @@ func (m *Machine) Check() error {
 	}
 	if !(m.Link.Latency.Value >= 0) {
 		return fmt.Errorf("machine %s: link.latency is %v", m.Name, m.Link.Latency.Value)
+	}
+	return nil
+}
+
+func (c *Curve) check() error {
+	if len(c.Points) == 0 {
+		return fmt.Errorf("it has no points")
+	}
+	for i, p := range c.Points {
+		if p.Bytes < 1 || !positive(p.Rate) || i > 0 && p.Bytes <= c.Points[i-1].Bytes {
+			return fmt.Errorf("points have to have positive rates and ascending sizes: %+v", p)
+		}
 	}
 	return nil
 }

@@ -121,7 +121,8 @@ func TestCheck(t *testing.T) {
 		{"product has no points", func(m *Machine) { m.Rates["f32"].Product.Points = nil }},
 		{"positive rate", func(m *Machine) { m.Rates["f32"].Attention.Points[0].Rate = -1 }},
 		{"launch", func(m *Machine) { m.Rates["f32"].Launch.Value = -1 }},
-		{"kernels.x", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Figure{"x": {}} }},
+		{"kernels.x", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Curve{"x": {}} }},
+		{"ascending", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Curve{"x": {Points: []Size{{2, 1}, {2, 1}}}} }},
 	} {
 		m := toy()
 		if err := m.Check(); err != nil {
@@ -173,6 +174,15 @@ func TestProfileFiles(t *testing.T) {
 			} else if err := os.WriteFile(path, want, 0o666); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+func TestRateBySize(t *testing.T) {
+	c := Curve{Points: []Size{{1 << 10, 100}, {1 << 20, 20}}}
+	for bytes, want := range map[int64]float64{1: 100, 1 << 10: 100, 1 << 15: 60, 1 << 20: 20, 1 << 40: 20} {
+		if got := c.rate(bytes); got < want-1e-9 || got > want+1e-9 {
+			t.Errorf("%d bytes: %v, want %v", bytes, got, want)
 		}
 	}
 }

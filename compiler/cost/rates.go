@@ -60,22 +60,45 @@ func (t *Table) rate(s op.Shape) float64 {
 	return weights / sum
 }
 
-// seconds is one launch without what starting it costs, and what bounds it.
-func (r *Rates) seconds(l *Launch) (float64, Bound) {
-	memory := r.Memory.Value
-	if f, ok := r.Kernels[l.Kernel]; ok {
-		memory = f.Value
+// rate is a curve's at a size; beyond its ends it stays what it is there.
+func (c *Curve) rate(bytes int64) float64 {
+	ps := c.Points
+	if bytes <= ps[0].Bytes {
+		return ps[0].Rate
 	}
-	bytes := float64(l.Bytes) / memory
+	for i := 1; i < len(ps); i++ {
+		if a, b := ps[i-1], ps[i]; bytes <= b.Bytes {
+			x := math.Log(float64(bytes)/float64(a.Bytes)) / math.Log(float64(b.Bytes)/float64(a.Bytes))
+			return a.Rate + x*(b.Rate-a.Rate)
+		}
+	}
+	return ps[len(ps)-1].Rate
+}
+
+// moving is the seconds a kernel needs for its bytes.
+func (r *Rates) moving(kernel string, bytes int64, otherwise float64) float64 {
+	if c, ok := r.Kernels[kernel]; ok {
+		return float64(bytes) / c.rate(bytes)
+	}
+	return float64(bytes) / otherwise
+}
+
+// seconds is one launch, and what bounds it.
+func (r *Rates) seconds(l *Launch) (float64, Bound) {
+	s, b := 0.0, ByMemory
 	switch l.Shape.Class {
 	case op.Product:
-		if x := float64(l.FLOPs) / r.Product.rate(l.Shape); x > bytes {
-			return x, ByProducts
-		}
+		s, b = float64(l.FLOPs)/r.Product.rate(l.Shape), ByProducts
 	case op.Attending:
-		if x := float64(l.FLOPs) / r.Attention.rate(l.Shape); x > bytes {
-			return x, ByAttention
-		}
+		s, b = float64(l.FLOPs)/r.Attention.rate(l.Shape), ByAttention
 	}
-	return bytes, ByMemory
+	// Rates of products were measured with their operands moved; one whose bytes alone take
+	// longer, a product with a vector, is bound by those.
+	if x := r.moving(l.Kernel, l.Bytes, r.Memory.Value); x > s {
+		s, b = x, ByMemory
+	}
+	if r.Launch.Value > s {
+		s, b = r.Launch.Value, ByLaunches
+	}
+	return s, b
 }

@@ -185,10 +185,10 @@ func TestWaitingForEachOther(t *testing.T) {
 
 func TestFunctionBounds(t *testing.T) {
 	m := toy()
-	m.Rates["f32"].Launch = Figure{0.5, "made up"}
-	m.Rates["f32"].Kernels = map[string]Figure{"slow.Forward": {5, "made up"}}
+	m.Rates["f32"].Launch = Figure{3, "made up"}
+	m.Rates["f32"].Kernels = map[string]Curve{"slow.Forward": {Points: []Size{{1, 5}}}}
 	w := &Work{Funcs: [][][]Launch{{plan.Forward: {
-		{Kernel: "linear.Forward", Shape: op.Shape{Class: op.Product, Form: "nt", M: 4, N: 4, K: 4, Count: 1}, FLOPs: 200, Bytes: 10, Times: 2},
+		{Kernel: "linear.Forward", Shape: op.Shape{Class: op.Product, Form: "nt", M: 4, N: 4, K: 4, Count: 1}, FLOPs: 400, Bytes: 10, Times: 2},
 		{Kernel: "add.Forward", FLOPs: 1000, Bytes: 20, Times: 1},
 		{Kernel: "slow.Forward", Bytes: 20, Times: 1},
 	}}}}
@@ -199,8 +199,8 @@ func TestFunctionBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := got.Tasks[0]
-	// Products 2 x 2 s, memory 2 s and 4 s, four launches of half a second.
-	if e.Seconds != 12 || e.Parts[ByProducts] != 4 || e.Parts[ByMemory] != 6 || e.Parts[ByLaunches] != 2 || e.Bound != ByMemory || e.Launches != 4 {
+	// Products 2 x 4 s; memory 4 s; and one of 2 s of work that takes the least a launch can.
+	if e.Seconds != 15 || e.Parts[ByProducts] != 8 || e.Parts[ByMemory] != 4 || e.Parts[ByLaunches] != 3 || e.Bound != ByProducts || e.Launches != 4 {
 		t.Errorf("%+v", e)
 	}
 }
