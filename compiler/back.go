@@ -27,12 +27,15 @@ func ready(s *state) {
 	}
 	word("placement", s.opts.Placement, schedule.Resident, schedule.Stream, schedule.Auto)
 	word("target", s.opts.Target, "cpu", "cuda")
+	word("order", s.opts.Order, "auto", schedule.LayerMajor, schedule.BatchMajor)
+	word("grad-precision", s.opts.GradPrecision, "f32", "bf16")
+	readyPlacement(s)
 	for _, o := range []struct {
 		flag string
 		n    int64
 	}{
 		{"slots", s.opts.Slots}, {"grad-slots", s.opts.GradSlots}, {"micro-batch", s.opts.MicroBatch},
-		{"groups", s.opts.Groups}, {"prefill", s.opts.Prefill}, {"device-memory", s.opts.DeviceMemory},
+		{"groups", s.opts.Groups}, {"host-slots", s.opts.HostSlots}, {"device-weights", s.opts.DeviceWeights}, {"prefill", s.opts.Prefill}, {"device-memory", s.opts.DeviceMemory},
 	} {
 		if o.n < 0 {
 			s.diags.Errorf("MT0403", source.Span{}, "`--%s %d` is negative", o.flag, o.n).
@@ -111,10 +114,15 @@ func buildPlan(s *state) {
 // planOptions are the choices that shape the schedule.
 func planOptions(s *state) schedule.Options {
 	o := s.opts
+	keep, names, pinned := kept(s)
+	inputs := savedInputs(s)
 	return schedule.Options{
-		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, Groups: o.Groups,
-		DeviceMemory: o.DeviceMemory,
-		Target:       o.Target, Compiler: o.Version, Hash: hash(s), ModelHash: modelHash(s),
+		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, HostSlots: o.HostSlots,
+		Groups: o.Groups, Order: order(s), DeviceMemory: o.DeviceMemory,
+		Keep: keep, KeepNames: names, KeepPinned: pinned, DeviceWeights: o.DeviceWeights,
+		DeviceGrads: deviceGrads(s).n, HalfGrads: o.GradPrecision == "bf16",
+		SaveInputs: inputs.n, SaveAuto: inputs.auto,
+		Target: o.Target, Compiler: o.Version, Hash: hash(s), ModelHash: modelHash(s),
 	}
 }
 
@@ -146,6 +154,8 @@ func hash(s *state) string {
 	o := s.opts
 	fmt.Fprintf(h, "%s %s %d %d %d %s\n", or(o.Target, "cpu"), or(o.Placement, schedule.Resident),
 		or(o.Slots, 2), or(o.GradSlots, 2), groups(s), or(o.Recompute, "none"))
+	fmt.Fprintf(h, "%s %d %s %s %s %d\n", or(o.Resident, "auto"), o.DeviceWeights, or(o.GradHome, "auto"),
+		or(o.GradPrecision, "f32"), or(o.SaveInputs, "auto"), or(o.HostSlots, 4))
 	fmt.Fprintf(h, "%d %d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.DeviceMemory, o.Version)
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
@@ -154,6 +164,10 @@ func hash(s *state) string {
 // they follow from what fits.
 func groups(s *state) int64 {
 	switch o := s.opts; {
+	case order(s) == schedule.BatchMajor:
+		return s.res.Model.Batch / s.res.Program.Rows
+	case order(s) == schedule.LayerMajor:
+		return or(o.Groups, 1)
 	case o.Groups != 0 || o.DeviceMemory != 0:
 		return o.Groups
 	case or(o.Placement, schedule.Resident) == schedule.Resident:

@@ -32,14 +32,42 @@ type Options struct {
 	// DeviceMemory is how many bytes the plan may take on the device, 0: any number. A stream
 	// fills what it leaves with the state of the first layers.
 	DeviceMemory int64
-	Slots        int64 // device slots for layer weights, default 2
-	GradSlots    int64 // device slots for layer gradients, default 2
 	MicroBatch   int64 // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192
 	// Groups of micro-batches a step; 0: one in a stream, so that weights cross once a pass, and
 	// a micro-batch a group where all is resident, so that the activations of one are alive.
-	Groups    int64
+	Groups int64
+	// Order is "layer" (each layer takes all micro-batches of a group before the next), "batch" (a
+	// group for each micro-batch), or "" and "auto": as Groups says.
+	Order     string
 	Recompute string // "all", "none" (default), or names of blocks with commas
-	Prefill   int64  // positions of a prefill chunk, 0: default
+
+	// What a stream keeps where. All but SaveInputs are without effect where all is resident.
+
+	// Resident is which slabs stay on the device with weights, gradient and state: a number N
+	// (the first N in forward order: embedding, layers, head) or their names with commas
+	// ("embed,layer[0],layer[3]"). "" or "auto": as many first ones as fit DeviceMemory, none
+	// without it.
+	Resident string
+	// DeviceWeights is how many of the first layers that stream have a device slot of their own
+	// for weights: these cross the link once a step, after the update, not once a pass.
+	DeviceWeights int64
+	// GradHome is where whole gradients of slabs that stream wait for their update: "host" (as
+	// "" and "auto" are), "device", or a number N: those of the last N slabs in forward order on
+	// the device. From the device a gradient leaves just before its update, and groups of
+	// micro-batches add up there.
+	GradHome string
+	// GradPrecision is what gradients cross the link in, "f32" (default) or "bf16": the whole
+	// gradient of a step is rounded on the device, and norm and update are of what was rounded.
+	GradPrecision string
+	// SaveInputs is how many inputs of layers wait for backward on the host, the first in
+	// forward order: "none", "all" or a number. "" or "auto": as many as it takes to fit
+	// DeviceMemory.
+	SaveInputs string
+	Slots      int64 // device slots for layer weights, default 2
+	GradSlots  int64 // device slots for layer gradients, default 2
+	HostSlots  int64 // host slots for layer gradients on their way to an update, default 4
+
+	Prefill int64 // positions of a prefill chunk, 0: default
 
 	DumpAfter string // name of a pass: Result.Dump then holds the stage it made
 	Version   string // of mtc, carried into the plan

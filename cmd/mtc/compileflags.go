@@ -24,6 +24,14 @@ type compileOptions struct {
 	MicroBatch int64    `json:"micro_batch,omitempty"`
 	Groups     int64    `json:"groups,omitempty"`
 	Recompute  string   `json:"recompute,omitempty"`
+
+	Order         string `json:"order,omitempty"`
+	Resident      string `json:"resident,omitempty"`
+	DeviceWeights int64  `json:"device_weights,omitempty"`
+	GradHome      string `json:"grad_home,omitempty"`
+	GradPrecision string `json:"grad_precision,omitempty"`
+	SaveInputs    string `json:"save_inputs,omitempty"`
+	HostSlots     int64  `json:"host_slots,omitempty"`
 }
 
 // bind adds the flags.
@@ -38,6 +46,13 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "`N` device slots that layer gradients leave through")
 	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "`ROWS` of a micro-batch; 0: as many as make up to 8192 tokens")
 	fs.Int64Var(&o.Groups, "groups", 0, "`N` groups of micro-batches a step; weights cross once a group and pass; 0: one in a stream, a micro-batch each where all is resident")
+	enumFlag(fs, &o.Order, "order", "", "whether a layer takes all micro-batches of a group before the next layer, or each micro-batch is a group", "auto", "layer", "batch")
+	fs.StringVar(&o.Resident, "resident", "auto", "what a stream keeps on the device with gradient and state: the first `N|NAMES` slabs, or those named, with commas; auto: as many as fit --device-memory")
+	fs.Int64Var(&o.DeviceWeights, "device-weights", 0, "the first `N` layers that stream have a slot of their own for weights")
+	fs.StringVar(&o.GradHome, "grad-home", "auto", "`WHERE` whole gradients of a stream wait for their update: host, device, auto, or a number: those of the last slabs on the device")
+	enumFlag(fs, &o.GradPrecision, "grad-precision", "", "what gradients cross the link in", "f32", "bf16")
+	fs.StringVar(&o.SaveInputs, "save-inputs", "auto", "`N|none|all` inputs of layers, the first ones, that wait for backward on the host; auto: as many as it takes to fit")
+	fs.Int64Var(&o.HostSlots, "host-slots", 4, "`N` host slots for layer gradients on their way to an update")
 	fs.StringVar(&o.Recompute, "recompute", "none", "blocks whose forward runs again in backward: all, none, or `NAMES` with commas")
 }
 
@@ -73,6 +88,23 @@ func (o compileOptions) over(other compileOptions, given func(flag string) bool)
 	if given("recompute") {
 		o.Recompute = other.Recompute
 	}
+	for _, f := range []struct {
+		flag     string
+		to, from *string
+	}{
+		{"order", &o.Order, &other.Order}, {"resident", &o.Resident, &other.Resident}, {"grad-home", &o.GradHome, &other.GradHome},
+		{"grad-precision", &o.GradPrecision, &other.GradPrecision}, {"save-inputs", &o.SaveInputs, &other.SaveInputs},
+	} {
+		if given(f.flag) {
+			*f.to = *f.from
+		}
+	}
+	if given("device-weights") {
+		o.DeviceWeights = other.DeviceWeights
+	}
+	if given("host-slots") {
+		o.HostSlots = other.HostSlots
+	}
 	o.Set = mergeSets(o.Set, other.Set)
 	return o
 }
@@ -104,7 +136,7 @@ func (o *compileOptions) unused(given func(flag string) bool) string {
 		return ""
 	}
 	var names []string
-	for _, name := range []string{"slots", "grad-slots"} {
+	for _, name := range []string{"slots", "grad-slots", "host-slots", "resident", "device-weights", "grad-home", "grad-precision"} {
 		if given(name) {
 			names = append(names, "`--"+name+"`")
 		}
@@ -117,7 +149,8 @@ func (o *compileOptions) check() error {
 	for _, c := range []struct {
 		flag       string
 		value, low int64
-	}{{"slots", o.Slots, 1}, {"grad-slots", o.GradSlots, 1}, {"micro-batch", o.MicroBatch, 0}, {"groups", o.Groups, 0}} {
+	}{{"slots", o.Slots, 1}, {"grad-slots", o.GradSlots, 1}, {"micro-batch", o.MicroBatch, 0}, {"groups", o.Groups, 0},
+		{"host-slots", o.HostSlots, 1}, {"device-weights", o.DeviceWeights, 0}} {
 		if c.value < c.low {
 			return usageErrorf("`--%s` is at least %d, not %d", c.flag, c.low, c.value)
 		}
@@ -136,7 +169,9 @@ func (o *compileOptions) compile(ctx context.Context, path, dumpAfter string, l 
 	return compiler.Compile(ctx, compiler.Options{
 		Path: path, Preset: o.Preset, Set: o.Set, Model: o.Model, Target: o.Target,
 		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, MicroBatch: o.MicroBatch,
-		Groups: o.Groups, Recompute: o.Recompute, DeviceMemory: o.Memory, DumpAfter: dumpAfter, Version: version(),
+		Groups: o.Groups, Recompute: o.Recompute, DeviceMemory: o.Memory,
+		Order: o.Order, Resident: o.Resident, DeviceWeights: o.DeviceWeights, GradHome: o.GradHome,
+		GradPrecision: o.GradPrecision, SaveInputs: o.SaveInputs, HostSlots: o.HostSlots, DumpAfter: dumpAfter, Version: version(),
 	}, l)
 }
 

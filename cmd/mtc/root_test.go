@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -154,6 +155,8 @@ func TestHelpListsEveryVerb(t *testing.T) {
 	}
 }
 
+var flagStart = regexp.MustCompile("\n +(-., )?--")
+
 // TestHelpIsNeat: the help of every verb keeps to 80 columns, names each value in capitals, and
 // shows no default that is none.
 func TestHelpIsNeat(t *testing.T) {
@@ -171,7 +174,7 @@ func TestHelpIsNeat(t *testing.T) {
 			}
 		}
 		// A text that tells its default itself is not told it twice.
-		for _, doc := range strings.Split(text, "\n      --") {
+		for _, doc := range flagStart.Split(text, -1) {
 			if strings.Count(doc, "(default") > 1 {
 				t.Errorf("%s: two defaults: --%s", name, doc)
 			}

@@ -39,8 +39,9 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 		}
 		return b, err
 	}
+	pinned := o.KeepPinned || len(o.KeepNames) > 0
 	limit := o.Keep
-	if o.DeviceMemory > 0 {
+	if o.DeviceMemory > 0 && !pinned {
 		o.Keep = 0
 	}
 	b, err := assemble(prog, o)
@@ -50,7 +51,7 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 	if n := need(b); n > o.DeviceMemory {
 		return nil, &ShortError{b.p.Placement, n, o.DeviceMemory, b.p}
 	}
-	if b.groups > 1 {
+	if b.groups > 1 || pinned {
 		return b, nil
 	}
 	most := int64(len(prog.Slabs))

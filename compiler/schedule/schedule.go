@@ -27,6 +27,15 @@ const (
 	Auto     = "auto"     // resident where it fits, else stream
 )
 
+// The orders of a step.
+const (
+	LayerMajor = "layer" // a layer takes all micro-batches of a group before the next layer
+	BatchMajor = "batch" // a group for each micro-batch
+)
+
+// All is every one, where an option counts.
+const All = -1
+
 // Options are the choices that shape the schedule. The zero value of a field is its default.
 type Options struct {
 	Placement string // Resident (default), Stream or Auto
@@ -34,14 +43,31 @@ type Options struct {
 	// fills them: slabs whose state fits besides stay there.
 	DeviceMemory int64
 	// Keep is how many slabs of a stream stay on the device, the first in forward order; with
-	// DeviceMemory, the most.
-	Keep      int64
+	// KeepNames those of these names. With DeviceMemory it is as many first ones as fit, unless
+	// KeepPinned.
+	Keep       int64
+	KeepNames  []string
+	KeepPinned bool
+	// DeviceWeights is how many of the first layers that stream have a slot of their own for
+	// weights on the device; All: every one.
+	DeviceWeights int64
+	// DeviceGrads is how many slabs that stream, the last in forward order, keep the whole
+	// gradient of a step on the device until their update; All: every one.
+	DeviceGrads int64
+	// HalfGrads lets gradients of slabs that stream leave in bf16, rounded on the device.
+	HalfGrads bool
+	// SaveInputs is how many values between units, the first in forward order, wait for backward
+	// on the host; All: every one. With SaveAuto it is as few as fit DeviceMemory.
+	SaveInputs int64
+	SaveAuto   bool
+
 	Slots     int64 // device slots for the weights of layers (stream), default 2
 	GradSlots int64 // device slots for the gradients of layers (stream), default 2
-	HostSlots int64 // host slots for gradients on their way (stream, without clipping or with groups), default 4
+	HostSlots int64 // host slots for gradients on their way to an update (stream), default 4
 	// Groups of micro-batches; 0: one for a stream, whose weights then cross once a pass, and a
 	// micro-batch a group where all is resident, so that one micro-batch's activations are alive.
 	Groups int64
+	Order  string // LayerMajor (default), or BatchMajor: a group for each micro-batch
 
 	Target   string // "cpu" (default) or "cuda"
 	Compiler string // version of mtc
@@ -147,10 +173,16 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		return nil, fmt.Errorf("a batch of %d rows cannot be cut into micro-batches of %d", m.Batch, prog.Rows)
 	}
 	micros := m.Batch / prog.Rows
-	if o.Placement == Resident {
+	switch {
+	case o.Order == BatchMajor && o.Groups != 0 && o.Groups != micros:
+		return nil, fmt.Errorf("%d groups of %d micro-batches are not batch-major: each micro-batch is a group then", o.Groups, micros)
+	case o.Order == BatchMajor || o.Placement == Resident && o.Order == "":
 		def(&o.Groups, micros)
 	}
 	def(&o.Groups, 1)
+	if err := o.available(); err != nil {
+		return nil, err
+	}
 	if o.Groups < 1 || o.Groups > micros {
 		return nil, fmt.Errorf("%d groups of %d micro-batches: there must be at least one micro-batch in each", o.Groups, micros)
 	}
@@ -187,6 +219,23 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		return nil, fmt.Errorf("%d groups of micro-batches add up gradients on the host, so that no slab can stay on the device", b.groups)
 	}
 	return b, nil
+}
+
+// available refuses what schedules do not have.
+func (o *Options) available() error {
+	switch {
+	case len(o.KeepNames) > 0:
+		return fmt.Errorf("slabs cannot be kept on the device by name, only a number of first ones")
+	case o.DeviceWeights != 0:
+		return fmt.Errorf("weights alone cannot stay on the device")
+	case o.DeviceGrads != 0:
+		return fmt.Errorf("gradients of slabs that stream wait on the host, not on the device")
+	case o.HalfGrads:
+		return fmt.Errorf("gradients cross the link in f32, not in bf16")
+	case o.SaveInputs != 0:
+		return fmt.Errorf("inputs of layers stay on the device, they cannot be saved to the host")
+	}
+	return nil
 }
 
 // hostNorms reports whether norms are made on the host lane: where the whole gradient of a
