@@ -98,7 +98,7 @@ __device__ __forceinline__ void prepare(const Args& a, const void* q, const void
 // ---- shared memory: barriers, then a few floats, then tiles.
 
 constexpr int MAX_SLOTS = 8;
-constexpr u32 FULL_BAR = 0, EMPTY_BAR = 64, OWN_FULL = 128, OWN_EMPTY = 136, TILE_FULL = 144, TILE_EMPTY = 160, TILE_ID = 176;
+constexpr u32 FULL_BAR = 0, EMPTY_BAR = 64, OWN_FULL = 128, OWN_EMPTY = 136, TILES = 144;
 constexpr u32 FTILES_AT = 1024;                     // of forward
 constexpr u32 STATS_AT = 1024, STATS_BYTES = 4096;  // backward: lse2 and delta of each slot's queries
 constexpr u32 TILES_AT = STATS_AT + STATS_BYTES;
@@ -107,47 +107,11 @@ __device__ __forceinline__ void init_barriers(u32 base, int consumers) {
     if (threadIdx.x == 0) {
         for (int i = 0; i < MAX_SLOTS; i++) bar_init(base + FULL_BAR + 8 * i, 1), bar_init(base + EMPTY_BAR + 8 * i, consumers * 4);
         bar_init(base + OWN_FULL, 1), bar_init(base + OWN_EMPTY, consumers * 4);
-        for (int i = 0; i < 2; i++) bar_init(base + TILE_FULL + 8 * i, 1), bar_init(base + TILE_EMPTY + 8 * i, consumers * 4);
+        Tiles::init(base, TILES, consumers * 4);
         bar_fence();
     }
     __syncthreads();
 }
-
-// Ring walks over slots that are filled and emptied in order.
-template <int SLOTS> struct Ring {
-    int slot = 0;
-    u32 phase = 0;
-    __device__ __forceinline__ void next() {
-        if (++slot == SLOTS) slot = 0, phase ^= 1;
-    }
-};
-
-// leave says that this warp is done with what a barrier guards.
-__device__ __forceinline__ void leave(u32 bar) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) bar_arrive(bar);
-}
-
-// Tiles hands out numbers of work to the block. give is called by the copying thread, take by
-// the computing warps; -1 ends.
-struct Tiles {
-    u32 base;
-    int turn = 0;
-    __device__ explicit Tiles(u32 base) : base(base) {}
-    __device__ __forceinline__ void give(int tile) {
-        bar_wait(base + TILE_EMPTY + 8 * (turn & 1), (turn >> 1 & 1) ^ 1);
-        *(volatile int*)(smem + TILE_ID + 4 * (turn & 1)) = tile;
-        bar_arrive(base + TILE_FULL + 8 * (turn & 1));
-        turn++;
-    }
-    __device__ __forceinline__ int take() {
-        bar_wait(base + TILE_FULL + 8 * (turn & 1), turn >> 1 & 1);
-        const int tile = *(volatile int*)(smem + TILE_ID + 4 * (turn & 1));
-        leave(base + TILE_EMPTY + 8 * (turn & 1));
-        turn++;
-        return tile;
-    }
-};
 
 // bring copies ROWS rows from row on as a tile: HALVES columns of ROWS rows.
 template <int ROWS> __device__ __forceinline__ void bring(u32 to, const Map* m, int head, int row, int b, u32 bar) {
@@ -255,7 +219,7 @@ __device__ __forceinline__ void forward_copies(const Args& a, const Geom& g, con
     Scratch* s = (Scratch*)a.work;
     acquire_map(&s->q), acquire_map(&s->k), acquire_map(&s->v);
     const u32 qt = base + FTILES_AT, slots = qt + FQ;
-    Tiles tiles(base);
+    Tiles tiles(base, TILES);
     Ring<FSLOTS> ring;
     const int total = p.tiles(g.heads);
     int next = next_number(&s->next[0]);
@@ -336,7 +300,7 @@ __device__ __forceinline__ void forward_sums(const Args& a, const Geom& g, const
     const u32 qt = base + FTILES_AT + group * 64 * 128, slots = base + FTILES_AT + FQ;
     const float c = g.logit_factor();
     const int me = 1 + group, other = 1 + (group + 1) % FC;  // named barriers: whose turn it is to start products
-    Tiles tiles(base);
+    Tiles tiles(base, TILES);
     Ring<FSLOTS> ring;
     if (group == FC - 1) named_arrive(1, 256);
     for (u32 turn = 0;; turn++) {
@@ -537,7 +501,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dkdv(A
         if (threadIdx.x != 0) return;
         acquire_map(&sc->q), acquire_map(&sc->k), acquire_map(&sc->v), acquire_map(&sc->dy);
         const int total = (g.seq + BO - 1) / BO * g.batch * g.kv;
-        Tiles tiles(base);
+        Tiles tiles(base, TILES);
         Ring<QSLOTS> ring;
         int next = next_number(&sc->next[0]);
         for (u32 turn = 0;; turn++) {
@@ -572,7 +536,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dkdv(A
     const int group = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const float c = g.logit_factor();
     const u32 mine = group * 64 * 128;  // the group's rows in a tile
-    Tiles tiles(base);
+    Tiles tiles(base, TILES);
     Ring<QSLOTS> ring;
     for (u32 turn = 0;; turn++) {
         const int tile = tiles.take();
@@ -706,7 +670,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dq(Arg
         if (threadIdx.x != 0) return;
         acquire_map(&sc->q), acquire_map(&sc->k), acquire_map(&sc->v), acquire_map(&sc->dy);
         const int total = (g.seq + BO - 1) / BO * g.batch * g.heads;
-        Tiles tiles(base);
+        Tiles tiles(base, TILES);
         Ring<KSLOTS> ring;
         int next = next_number(&sc->next[1]);
         for (u32 turn = 0;; turn++) {
@@ -736,7 +700,7 @@ extern "C" __global__ void __launch_bounds__(128 * (BC + 1), 1) attention_dq(Arg
     const int group = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const float c = g.logit_factor();
     const u32 mine = group * 64 * 128;
-    Tiles tiles(base);
+    Tiles tiles(base, TILES);
     Ring<KSLOTS> ring;
     for (u32 turn = 0;; turn++) {
         const int tile = tiles.take();

@@ -413,8 +413,7 @@ inline void copy_bulk(u32 to, const void* from, u32 bytes, u32 bar) {
     });
 }
 inline int next_number(int* counter) { return (*counter)++; }
-inline u64 k_major(u32 at) { return (u64)(at >> 4) | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << 62; }
-template <int ROWS> inline u64 mn_major(u32 at) { return (u64)(at >> 4) | (u64)(ROWS * 8) << 16 | (u64)64 << 32 | (u64)1 << 62; }
+inline void fence_async() {}
 
 inline void wgmma_fence() {}
 inline void wgmma_commit() { copies_commit(); }
@@ -465,3 +464,5 @@ template <int TB, int N> inline void wgmma(float (&d)[N], const u32 (&a)[4], u64
     float* to = d;
     emu::self->open.push_back([=] { emu::product(to, 2 * N, lane, rows, b, TB, add); });
 }
+#define MTC_HOPPER
+#include "../../../runtime/device/cuda/kit/hopper.cuh"

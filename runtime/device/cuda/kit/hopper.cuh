@@ -211,6 +211,11 @@ template <int TB, int TA = 0> __device__ __forceinline__ void wgmma(float (&d)[1
         : "l"(a), "l"(b), "r"(add), "n"(TB), "n"(TA));
 }
 __device__ __forceinline__ int next_number(int* counter) { return atomicAdd(counter, 1); }
+// fence_async lets the copy engine and the tensor cores see what this thread stored to shared memory.
+__device__ __forceinline__ void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+#endif
+
+#if defined(MTC_HOPPER) && !defined(MTC_F32) && (defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(MTC_EMU))
 
 // Descriptors of operands in shared memory. k_major: rows are the operand's rows (or the
 // result's columns) and the 64 elements of a row are summed over; 8 rows are 1,024 bytes.
@@ -220,4 +225,46 @@ __device__ __forceinline__ u64 k_major(u32 at) { return (u64)(at >> 4) | (u64)1 
 template <int ROWS> __device__ __forceinline__ u64 mn_major(u32 at) {
     return (u64)(at >> 4) | (u64)(ROWS * 8) << 16 | (u64)64 << 32 | (u64)1 << 62;
 }
+
+// Ring walks over slots that are filled and emptied in order.
+template <int SLOTS> struct Ring {
+    int slot = 0;
+    u32 phase = 0;
+    __device__ __forceinline__ void next() {
+        if (++slot == SLOTS) slot = 0, phase ^= 1;
+    }
+};
+
+// leave says that this warp is done with what a barrier guards.
+__device__ __forceinline__ void leave(u32 bar) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) bar_arrive(bar);
+}
+
+// Tiles hands out numbers of work to the block: give is called by the copying thread, take by
+// the computing warps; -1 ends. It has BYTES of shared memory at smem + at: two barriers that
+// say a number is there, two that it was read, and the numbers.
+struct Tiles {
+    static constexpr u32 BYTES = 40;
+    u32 base, at;
+    int turn = 0;
+    __device__ Tiles(u32 base, u32 at) : base(base + at), at(at) {}
+    // init makes the barriers, for that many computing warps; one thread calls it.
+    static __device__ __forceinline__ void init(u32 base, u32 at, int warps) {
+        for (int i = 0; i < 2; i++) bar_init(base + at + 8 * i, 1), bar_init(base + at + 16 + 8 * i, warps);
+    }
+    __device__ __forceinline__ void give(int tile) {
+        bar_wait(base + 16 + 8 * (turn & 1), (turn >> 1 & 1) ^ 1);
+        *(volatile int*)(smem + at + 32 + 4 * (turn & 1)) = tile;
+        bar_arrive(base + 8 * (turn & 1));
+        turn++;
+    }
+    __device__ __forceinline__ int take() {
+        bar_wait(base + 8 * (turn & 1), turn >> 1 & 1);
+        const int tile = *(volatile int*)(smem + at + 32 + 4 * (turn & 1));
+        leave(base + 16 + 8 * (turn & 1));
+        turn++;
+        return tile;
+    }
+};
 #endif

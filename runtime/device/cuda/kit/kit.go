@@ -19,12 +19,15 @@ var header string
 //go:embed loops.cuh
 var loops string
 
+//go:embed mma.cuh
+var mma string
+
 //go:embed hopper.cuh
 var hopper string
 
-// Header is the text of mtc.cuh, and behind it loops.cuh and hopper.cuh: what a kernel gets with
-// one include.
-var Header = header + "#line 1 \"loops.cuh\"\n" + loops + "#line 1 \"hopper.cuh\"\n" + hopper
+// Header is the text of mtc.cuh, and behind it loops.cuh, mma.cuh and hopper.cuh: what a kernel
+// gets with one include.
+var Header = header + "#line 1 \"loops.cuh\"\n" + loops + "#line 1 \"mma.cuh\"\n" + mma + "#line 1 \"hopper.cuh\"\n" + hopper
 
 // Options are the compiler options of a kernel: arch is the virtual or real architecture
 // ("sm_90a"), f32 the precision of the program, spec the constants S0 to S3.
