@@ -16,6 +16,9 @@ type File struct {
 	Target    string `json:"target"`
 	Compiler  string `json:"compiler"`
 	Hash      string `json:"hash"`
+	Precision string `json:"precision"`
+	// Values are the parameters of the model, as text.
+	Values []plan.Value `json:"values"`
 
 	Batch     int64 `json:"batch"` // rows a step
 	Seq       int64 `json:"seq"`
@@ -25,8 +28,14 @@ type File struct {
 	Slots     int64 `json:"slots"`
 	GradSlots int64 `json:"grad_slots"`
 	Clip      bool  `json:"clip"`
+	Prefill   int64 `json:"prefill"` // positions of a prefill chunk
 
-	Lanes   []string     `json:"lanes"`
+	Lanes []string `json:"lanes"`
+	// Templates are in the order in which the program has them.
+	Templates []string `json:"templates"`
+	// Results are the tasks after which a step's results are on the host, one in each list that
+	// has results.
+	Results []int        `json:"results"`
 	Memory  FileMemory   `json:"memory"`
 	Slabs   []FileSlab   `json:"slabs"`
 	Buffers []FileBuffer `json:"buffers"`
@@ -64,6 +73,8 @@ type FileSlab struct {
 	Name   string `json:"name"`
 	Elems  int64  `json:"elems"`
 	Params int    `json:"params"`
+	// Resident says that weights, gradient and state are on the device.
+	Resident bool `json:"resident"`
 }
 
 // FileBuffer is a buffer.
@@ -112,14 +123,15 @@ func FileOf(p *plan.Plan) *File {
 	f := &File{
 		Model: p.Model, Params: p.NumParams, Placement: p.Placement, Source: p.Source, Target: p.Target,
 		Compiler: p.Compiler, Hash: p.Hash, Batch: p.Batch, Seq: p.Seq, Rows: p.Rows, Micros: p.Micros,
-		Groups: p.Groups, Slots: p.Slots, GradSlots: p.GradSlots, Clip: p.Clip,
+		Groups: p.Groups, Slots: p.Slots, GradSlots: p.GradSlots, Clip: p.Clip, Precision: p.Precision, Prefill: p.Prefill,
+		Values: append([]plan.Value{}, p.Values...), Templates: append([]string{}, p.Templates...), Results: []int{},
 		Lanes: []string{}, Slabs: []FileSlab{}, Buffers: []FileBuffer{}, Tasks: []FileTask{},
 	}
 	for l := range device.NumLanes {
 		f.Lanes = append(f.Lanes, l.String())
 	}
 	for _, s := range p.Slabs {
-		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params)})
+		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params), s.Resident})
 	}
 	for _, b := range p.Buffers[1:] {
 		copies := 1
@@ -130,6 +142,11 @@ func FileOf(p *plan.Plan) *File {
 	}
 	f.Memory = fileMemory(p)
 	recorders := recordersOf(p)
+	for l := range plan.NumLists {
+		if e := p.ResultsEvent; e >= 0 && e < p.Events && recorders[l][e] >= 0 {
+			f.Results = append(f.Results, recorders[l][e])
+		}
+	}
 	for i := range p.Tasks {
 		f.Tasks = append(f.Tasks, fileTask(p, &p.Tasks[i], recorders))
 	}

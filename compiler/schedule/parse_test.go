@@ -10,6 +10,7 @@ import (
 // show prints everything there is to print of a file.
 func show(f *File) {
 	f.WriteText(io.Discard)
+	_, _ = f.Plan() // not every file that can be shown is that of a plan
 	f.WriteMemory(io.Discard, true)
 	for _, l := range []string{"first", "steady", "drain"} {
 		f.WriteTimeline(io.Discard, l)
