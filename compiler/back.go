@@ -128,7 +128,7 @@ func planOptions(s *state) schedule.Options {
 
 // verifyPlan runs the verifier on every compile. What it finds is a fault of the compiler.
 func verifyPlan(s *state) {
-	if s.fits == nil {
+	if s.trial == nil {
 		return // a trial: only its size is asked for
 	}
 	if err := schedule.Verify(s.res.Plan); err != nil {

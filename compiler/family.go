@@ -37,6 +37,9 @@ func Foreign(m *ir.Model) []plan.Foreign {
 // family are read off the graph; then the family is compiled with them, and its graph must be
 // this one, op by op. So what is said of a model holds whatever its text looks like.
 func family(s *state) {
+	if s.trial == nil {
+		return
+	}
 	m := s.res.Model
 	s.foreign = Foreign(m)
 	own := canonical(m)

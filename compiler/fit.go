@@ -22,7 +22,7 @@ func tooLarge(s *state, short *schedule.ShortError) {
 	for _, line := range deviceParts(short.Plan) {
 		d.Note("%s", line)
 	}
-	if s.fits == nil {
+	if s.trial == nil {
 		return
 	}
 	if flags, ok := s.nearestFit(len(short.Plan.Tasks)); ok {
@@ -114,18 +114,18 @@ func (s *state) nearestFit(tasks int) (flags string, ok bool) {
 	tries := max(2, searchTasks/max(tasks, 1))
 	if tries >= len(all) {
 		for _, c := range all {
-			if s.fits(c.o) {
+			if s.trial(c.o) != nil {
 				return "`" + c.flags + "`", true
 			}
 		}
 		return "", false
 	}
 	lo, hi := 0, len(all)-1
-	if !s.fits(all[hi].o) {
+	if s.trial(all[hi].o) == nil {
 		return "", false
 	}
 	for tries--; tries > 0 && lo < hi; tries-- {
-		if mid := (lo + hi) / 2; s.fits(all[mid].o) {
+		if mid := (lo + hi) / 2; s.trial(all[mid].o) != nil {
 			hi = mid
 		} else {
 			lo = mid + 1

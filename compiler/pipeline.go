@@ -30,8 +30,9 @@ type state struct {
 
 	// check runs the front half on other text, nil when that has errors.
 	check func(Options) *ir.Model
-	// fits compiles with other options only to see whether that gives a plan; nil while doing so.
-	fits func(Options) bool
+	// trial compiles with other options to see whether that gives a plan, and leaves out what
+	// a plan does not depend on; nil without one, and the field is nil while doing so.
+	trial func(Options) *state
 }
 
 // pass is one step of the compiler.
@@ -100,10 +101,13 @@ func Passes() []PassInfo {
 // run is the driver: it runs the passes in order and stops after one that reports errors.
 func run(ctx context.Context, o Options, diags *diag.List, back bool) (*Result, error) {
 	s := &state{ctx: ctx, opts: o, diags: diags, res: &Result{}}
-	s.fits = func(o Options) bool {
+	s.trial = func(o Options) *state {
 		o.DumpAfter = ""
-		_, err := (&state{ctx: ctx, opts: o, diags: &diag.List{}, res: &Result{}}).run(back)
-		return err == nil
+		t := &state{ctx: ctx, opts: o, diags: &diag.List{}, res: &Result{}, check: s.check}
+		if _, err := t.run(back); err != nil {
+			return nil
+		}
+		return t
 	}
 	s.check = func(o Options) *ir.Model {
 		res, err := (&state{ctx: ctx, opts: o, diags: &diag.List{}, res: &Result{}}).run(false)
