@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatrain/mtc/codegen"
 	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/diag/suggest"
@@ -138,7 +139,7 @@ func (b *builder) build(ctx context.Context, e *env, path string, o compileOptio
 	if err != nil {
 		return err
 	}
-	files["schedule.json"] = schedule.JSON(res.Plan)
+	files["schedule.json"] = schedule.JSON(res.Plan, cost.WorkOf(res.Program))
 	if b.check != nil {
 		if err := b.check(res.Plan); err != nil {
 			return err

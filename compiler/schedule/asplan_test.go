@@ -28,7 +28,7 @@ func TestPlanOfFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Parse(JSON(p))
+		f, err := Parse(JSON(p, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -36,6 +37,7 @@ type File struct {
 	// Results are the tasks after which a step's results are on the host, one in each list that
 	// has results.
 	Results []int        `json:"results"`
+	Work    *cost.Work   `json:"work,omitempty"`
 	Memory  FileMemory   `json:"memory"`
 	Slabs   []FileSlab   `json:"slabs"`
 	Buffers []FileBuffer `json:"buffers"`

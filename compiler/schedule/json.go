@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // JSON is schedule.json: the same plan gives the same bytes. Tasks and buffers stand one on
 // a line, so that line tools can read them too. They are written by hand, because a large
 // model has a hundred thousand of them.
-func JSON(p *plan.Plan) []byte {
+//
+// Work is what the templates launch, for the cost model; nil leaves it out.
+func JSON(p *plan.Plan, work *cost.Work) []byte {
 	f := FileOf(p)
+	f.Work = work
 	tasks, buffers := f.Tasks, f.Buffers
 	f.Tasks, f.Buffers = nil, nil
 	head, err := json.MarshalIndent(f, "", "  ")

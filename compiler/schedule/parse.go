@@ -63,6 +63,20 @@ func (f *File) check() error {
 			}
 		}
 	}
+	if w := f.Work; w != nil {
+		for _, funcs := range w.Funcs {
+			if len(funcs) != int(plan.NumFuncs) {
+				return fmt.Errorf("a template has launches of %d functions", len(funcs))
+			}
+			for _, launches := range funcs {
+				for _, l := range launches {
+					if !amount(l.FLOPs) || !amount(l.Bytes) || !amount(l.Times) {
+						return fmt.Errorf("a launch of %q has %d FLOPs and %d bytes %d times", l.Kernel, l.FLOPs, l.Bytes, l.Times)
+					}
+				}
+			}
+		}
+	}
 	have := map[string]bool{}
 	for i := range f.Tasks {
 		t := &f.Tasks[i]

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/diag"
 )
@@ -31,7 +32,7 @@ func BenchmarkBuild72B(b *testing.B) {
 	})
 	b.Run("json", func(b *testing.B) {
 		for b.Loop() {
-			b.SetBytes(int64(len(schedule.JSON(res.Plan))))
+			b.SetBytes(int64(len(schedule.JSON(res.Plan, cost.WorkOf(res.Program)))))
 		}
 	})
 }
