@@ -22,11 +22,14 @@ import (
 //	program         this executable
 //	MODEL.mt        the text it was compiled from
 //	run.json        what was trained on what, for --resume
+//	schedule.json   the plan for people and tools, where it lies beside the executable
 //	metrics.jsonl   a line for every step
+//	profile.json    when each task of some steps ran, with --profile
 //	step-N/         checkpoints
 const (
-	runFile     = "run.json"
-	metricsFile = "metrics.jsonl"
+	runFile      = "run.json"
+	metricsFile  = "metrics.jsonl"
+	scheduleFile = "schedule.json"
 )
 
 // FileName is what the copy of the executable in a run folder is called.
@@ -73,7 +76,8 @@ func (p *Program) writeRunFolder(dir string, t plan.Train) error {
 	err = first(
 		replace(filepath.Join(dir, runFile), 0o666, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }),
 		replace(filepath.Join(dir, filepath.Base(p.Plan.Source)), 0o666, func(w io.Writer) error { _, err := w.Write(p.Source); return err }),
-		copyProgram(filepath.Join(dir, FileName())))
+		copyProgram(filepath.Join(dir, FileName())),
+		copySchedule(dir))
 	if err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
@@ -110,6 +114,35 @@ func copyProgram(to string) error {
 		return err
 	}
 	return replace(to, 0o777, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
+}
+
+// copySchedule copies the schedule that lies beside this executable. One of another program,
+// left by an earlier run, must not stay; a program that was carried elsewhere has none.
+func copySchedule(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from, to := filepath.Join(filepath.Dir(self), scheduleFile), filepath.Join(dir, scheduleFile)
+	src, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = os.Remove(to); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	a, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	if b, err := os.Stat(to); err == nil && os.SameFile(a, b) {
+		return nil
+	}
+	return replace(to, 0o666, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
 }
 
 // sameContent says whether the file at path has the content of src, which is size bytes long,
