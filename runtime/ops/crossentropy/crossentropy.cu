@@ -3,10 +3,10 @@
 // S0 is the threads of a row's block; S1 the KiB of dynamic shared memory in which crossentropy_loss
 // keeps a row, or its beginning, between its two passes. What does not fit is read again.
 //mtc:spec 256 0
-//mtc:spec 1024 0
-//mtc:spec 1024 96
-//mtc:spec 1024 224
-#define THREADS (S0 ? S0 : 1024)
+//mtc:spec 512 0
+//mtc:spec 512 104
+//mtc:spec 512 224
+#define THREADS (S0 ? S0 : 512)
 
 // A thread takes the same elements of a row wherever the row lies in memory, so a row's result
 // does not depend on the chunk it is in. Rows of an odd length begin at any address; their
@@ -92,26 +92,25 @@ __device__ __forceinline__ i64 kept_room() {
     return S1 * 1024 / (i64)sizeof(act_t) / STEP * STEP;
 }
 
+// AHEAD is how many units of a row a thread reads before it uses the first.
+#define AHEAD 4
+
 // row_sum is the maximum of a row and its sum of exponentials, the same in all threads. It
 // keeps the elements before room.
 __device__ __forceinline__ Sum row_sum(const act_t* row, i64 v, i64 room) {
     Sum s = {LOWEST, 0.0f};
     constexpr i64 STEP = THREADS * E;
-    i64 at = threadIdx.x * E;
-    for (; at + STEP < v; at += 2 * STEP) {
-        float x[E], y[E];
-        load_row(row + at, v - at, x);
-        load_row(row + at + STEP, v - at - STEP, y);
-        if (at < room) store<E>(KEPT + at, x);
-        if (at + STEP < room) store<E>(KEPT + at + STEP, y);
-        s.add(x);
-        s.add(y);
-    }
-    if (at < v) {
-        float x[E];
-        load_row(row + at, v - at, x);
-        if (at < room) store<E>(KEPT + at, x);
-        s.add(x);
+    for (i64 at = threadIdx.x * E; at < v; at += AHEAD * STEP) {
+        float x[AHEAD][E];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++)
+            if (at + k * STEP < v) load_row(row + at + k * STEP, v - at - k * STEP, x[k]);
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            if (at + k * STEP >= v) break;
+            if (at + k * STEP < room) store<E>(KEPT + at + k * STEP, x[k]);
+            s.add(x[k]);
+        }
     }
     const float top = block_max<THREADS>(s.top);
     return Sum{top, block_sum<THREADS>(s.sum * exp_of(s.top - top))};
@@ -142,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_eval(Args a) 
 
 // p = {logits, targets i32, partials f64[2], scalars f64, dlogits}; dlogits may be logits. The
 // scalar 2 is plan.ScalarInvTokens.
-extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_loss(Args a) {
+extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) crossentropy_loss(Args a) {
     const i64 row = blockIdx.x, v = a.i[1];
     const int target = target_of(a, row);
     double* losses = (double*)a.work;
@@ -188,25 +187,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_loss(Args a) 
     }
 }
 
-// The second launch, one block: partials += {losses, targets}, in the order of the rows, as if
-// one row came after the other.
-extern "C" __global__ void __launch_bounds__(256) crossentropy_sum(Args a) {
-    __shared__ double some[256];
-    __shared__ int has[256];
+// The second launch, one block: partials += {losses, targets}. Rows are added in groups of 32, each
+// in one order, and the groups one after the other: chunks of whole groups give the same bits as
+// all rows at once.
+extern "C" __global__ void __launch_bounds__(1024) crossentropy_sum(Args a) {
+    __shared__ double some[32], has[32];
     const double* losses = (const double*)a.work;
     double* partials = (double*)a.p[2];
     double sum = 0.0, count = 0.0;
     if (threadIdx.x == 0) sum = partials[0], count = partials[1];
-    for (i64 first = 0; first < a.i[0]; first += 256) {
+    for (i64 first = 0; first < a.i[0]; first += 1024) {
         const i64 r = first + threadIdx.x;
         const bool in = r < a.i[0];
+        const double loss = warp_sum(in ? losses[r] : 0.0);
+        const double n = warp_sum(in && ((const int*)a.p[1])[r] >= 0 ? 1.0 : 0.0);
         __syncthreads();
-        some[threadIdx.x] = in ? losses[r] : 0.0;
-        has[threadIdx.x] = in && ((const int*)a.p[1])[r] >= 0;
+        if (threadIdx.x % 32 == 0) some[threadIdx.x / 32] = loss, has[threadIdx.x / 32] = n;
         __syncthreads();
         if (threadIdx.x == 0) {
-#pragma unroll 8
-            for (int k = 0; k < 256; k++) sum += some[k], count += has[k];
+#pragma unroll
+            for (int k = 0; k < 32; k++) sum += some[k], count += has[k];
         }
     }
     if (threadIdx.x == 0) partials[0] = sum, partials[1] = count;

@@ -10,15 +10,16 @@ import (
 var text string
 
 var (
-	evalCUDA = &device.Source{Text: text, Func: "crossentropy_eval", Grid: rows(0), Spec: spec(0), Work: work, Next: sumCUDA}
+	evalCUDA = &device.Source{Text: text, Func: "crossentropy_eval", Grid: grid(0), Spec: spec(0), Work: work, Next: sumCUDA}
 	lossCUDA = &device.Source{Pick: pick}
-	losses   = [...]*device.Source{lossOf(0), lossOf(96), lossOf(160), lossOf(224)}
+	losses   = [...]*device.Source{lossOf(0), lossOf(keeps[1]), lossOf(keeps[2]), lossOf(keeps[3]), lossOf(keeps[4])}
 	sumCUDA  = &device.Source{
 		Text: text, Func: "crossentropy_sum", Spec: spec(0),
-		Grid: func(*device.Args) device.Grid { return device.Grid{X: 1, Y: 1, Z: 1, Threads: 256} },
+		Grid: func(*device.Args) device.Grid { return device.Grid{X: 1, Y: 1, Z: 1, Threads: 1024} },
 	}
-	// keeps is the KiB in which losses keep a row: what blocks of common GPUs may have.
-	keeps = [...]int32{0, 96, 160, 224}
+	// keeps are the KiB in which losses keep a row: what blocks of common GPUs may have. Two blocks
+	// with up to 104 share a multiprocessor of Hopper, so that one reads while the other writes.
+	keeps = [...]int64{0, 96, 104, 160, 224}
 )
 
 // static is more than the kernel's static shared memory.
@@ -33,26 +34,29 @@ func pick(t device.Target, a *device.Args) *device.Source {
 	}
 	best := 0
 	for i, kib := range keeps {
-		if threads(a) < 1024 || kib<<10+static > t.Shared {
+		if a.I[1] <= shortRow || kib<<10+static > int64(t.Shared) {
 			break
 		}
 		best = i
-		if int64(kib)<<10 >= row {
+		if kib<<10 >= row {
 			break
 		}
 	}
 	return losses[best]
 }
 
-func lossOf(kib int32) *device.Source {
-	return &device.Source{Text: text, Func: "crossentropy_loss", Grid: rows(kib), Spec: spec(int64(kib)), Work: work, Next: sumCUDA}
+func lossOf(kib int64) *device.Source {
+	return &device.Source{Text: text, Func: "crossentropy_loss", Grid: grid(kib), Spec: spec(kib), Work: work, Next: sumCUDA}
 }
+
+// shortRow is the length up to which a row takes a small block.
+const shortRow = 8192
 
 // A block takes a row of I[1] logits.
 
 func threads(a *device.Args) int64 {
-	if a.I[1] > 8192 {
-		return 1024
+	if a.I[1] > shortRow {
+		return 512
 	}
 	return 256
 }
@@ -61,9 +65,9 @@ func spec(kib int64) func(a *device.Args) [4]int64 {
 	return func(a *device.Args) [4]int64 { return [4]int64{threads(a), kib} }
 }
 
-func rows(kib int32) func(a *device.Args) device.Grid {
+func grid(kib int64) func(a *device.Args) device.Grid {
 	return func(a *device.Args) device.Grid {
-		return device.Grid{X: int32(a.I[0]), Y: 1, Z: 1, Threads: int32(threads(a)), Shared: kib << 10}
+		return device.Grid{X: int32(a.I[0]), Y: 1, Z: 1, Threads: int32(threads(a)), Shared: int32(kib << 10)}
 	}
 }
 

@@ -35,11 +35,16 @@ func TestCUDA(t *testing.T) {
 				if got.partials[1] != want.partials[1] {
 					t.Errorf("%v targets, want %v", got.partials[1], want.partials[1])
 				}
-				for _, chunk := range []int{c.rows, 1, 3} {
+				for _, chunk := range []int{c.rows, 1, 3, 32, 96} {
 					for _, inPlace := range []bool{false, true} {
 						o := onGPU(t, f32, logits, targets, chunk, inPlace)
-						if !slices.Equal(o.partials, got.partials) || !slices.Equal(o.dlogits, got.dlogits) {
+						if !slices.Equal(o.dlogits, got.dlogits) {
 							t.Errorf("chunks of %d, in place %v: other bits", chunk, inPlace)
+						}
+						// Losses are added by groups of 32 rows.
+						if same := slices.Equal(o.partials, got.partials); !same && (chunk%32 == 0 || chunk >= c.rows) ||
+							math.Abs(o.partials[0]-got.partials[0]) > 1e-12*got.partials[0] || o.partials[1] != got.partials[1] {
+							t.Errorf("chunks of %d, in place %v: partials %v, want %v", chunk, inPlace, o.partials, got.partials)
 						}
 					}
 				}
@@ -95,7 +100,7 @@ func onGPU(t *testing.T, f32 bool, logits []float32, targets []int32, chunk int,
 	m.Sync()
 	o := outcome{m.ReadF64(partials, 2), m.ReadAct(pd, int64(len(logits)))}
 	e := m.ReadF64(evaluated, 2)
-	if !slices.Equal(e, o.partials) && !math.IsNaN(e[0]) {
+	if d := math.Abs(e[0] - o.partials[0]); (e[1] != o.partials[1] || d > 1e-12*math.Abs(e[0])) && !math.IsNaN(e[0]) {
 		t.Errorf("Eval gives %v, Loss %v", e, o.partials)
 	}
 	return o
