@@ -102,11 +102,16 @@ __device__ __forceinline__ void count_pass(const Args& a, int pass) {
 __device__ __forceinline__ void scan_pass(const Args& a, int pass) {
     if (pass >= passes(a.i[1])) return;
     __shared__ u32 sums[1024];
-    const i64 n = BINS * num_chunks(a.i[0]), each = ceil_div(n, 1024);
+    // Four counts at a time: there are 512 for each chunk.
+    const i64 n = BINS * num_chunks(a.i[0]) / 4, each = ceil_div(n, 1024);
     const i64 start = imin(n, threadIdx.x * each), end = imin(n, start + each);
-    u32* c = counts(a);
+    uint4* c = (uint4*)counts(a);
     u32 s = 0;
-    for (i64 k = start; k < end; k++) s += c[k];
+#pragma unroll 4
+    for (i64 k = start; k < end; k++) {
+        const uint4 v = c[k];
+        s += v.x + v.y + v.z + v.w;
+    }
     sums[threadIdx.x] = s;
     __syncthreads();
     for (int d = 1; d < 1024; d *= 2) {
@@ -116,10 +121,12 @@ __device__ __forceinline__ void scan_pass(const Args& a, int pass) {
         __syncthreads();
     }
     u32 before = sums[threadIdx.x] - s;
+#pragma unroll 4
     for (i64 k = start; k < end; k++) {
-        const u32 mine = c[k];
-        c[k] = before;
-        before += mine;
+        const uint4 v = c[k];
+        const u32 second = before + v.x, third = second + v.y, fourth = third + v.z;
+        c[k] = make_uint4(before, second, third, fourth);
+        before = fourth + v.w;
     }
 }
 
