@@ -81,11 +81,12 @@ type FileSlab struct {
 
 // FileBuffer is a buffer.
 type FileBuffer struct {
-	Name   string `json:"name"`
-	Arena  string `json:"arena"`
-	Off    int64  `json:"off"`
-	Bytes  int64  `json:"bytes"`
-	Copies int    `json:"copies"`
+	Name    string `json:"name"`
+	Arena   string `json:"arena"`
+	Purpose string `json:"purpose"` // as in FileHold
+	Off     int64  `json:"off"`
+	Bytes   int64  `json:"bytes"`
+	Copies  int    `json:"copies"`
 }
 
 // FileTask is a task. Layer counts block instances from 0 and is -1 for what belongs to none,
@@ -135,14 +136,15 @@ func FileOf(p *plan.Plan) *File {
 	for _, s := range p.Slabs {
 		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params), s.Resident})
 	}
-	for _, b := range p.Buffers[1:] {
+	purpose := purposes(p)
+	for i, b := range p.Buffers[1:] {
 		copies := 1
 		if b.Parity {
 			copies = 2
 		}
-		f.Buffers = append(f.Buffers, FileBuffer{b.Name, p.Arenas[b.Arena].Name, b.Off, b.Bytes, copies})
+		f.Buffers = append(f.Buffers, FileBuffer{b.Name, p.Arenas[b.Arena].Name, purpose[i+1], b.Off, b.Bytes, copies})
 	}
-	f.Memory = fileMemory(p)
+	f.Memory = fileMemory(p, purpose)
 	recorders := recordersOf(p)
 	for l := range plan.NumLists {
 		if e := p.ResultsEvent; e >= 0 && e < p.Events && recorders[l][e] >= 0 {
@@ -213,11 +215,10 @@ func recordersOf(p *plan.Plan) [plan.NumLists][]int {
 	return out
 }
 
-func fileMemory(p *plan.Plan) FileMemory {
+func fileMemory(p *plan.Plan, purpose []string) FileMemory {
 	m := FileMemory{Runtime: memplan.RuntimeBytes(p), Arenas: []FileArena{}}
 	m.DevicePeak, m.HostPeak = memplan.Peak(p)
 	m.HostPeak += m.Runtime
-	purpose := purposes(p)
 	for a, arena := range p.Arenas {
 		x := FileArena{Name: arena.Name, Memory: arena.Memory.String(), Bytes: arena.Bytes, Generation: arena.GenBytes, Holds: []FileHold{}}
 		for i := 1; i < len(p.Buffers); i++ {

@@ -118,6 +118,7 @@ func (w *jsonWriter) buffer(b *FileBuffer) {
 	w.raw("{")
 	w.str("name", b.Name)
 	w.str("arena", b.Arena)
+	w.str("purpose", b.Purpose)
 	w.int("off", b.Off)
 	w.int("bytes", b.Bytes)
 	w.int("copies", int64(b.Copies))
