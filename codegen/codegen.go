@@ -151,7 +151,7 @@ func importRooms(f *jen.File, body []ir.Stmt) {
 	for _, s := range body {
 		switch s := s.(type) {
 		case *ir.Call:
-			if name := s.Op.Def.Name; name == "copy" {
+			if name := s.Op.Def.Package(); name == "copy" {
 				f.ImportAlias(pkgOps+name, "opcopy")
 			} else {
 				f.ImportName(pkgOps+name, name)

@@ -81,7 +81,7 @@ func (w *funcWriter) reserve(body []ir.Stmt) {
 	for _, s := range body {
 		switch s := s.(type) {
 		case *ir.Call:
-			w.names[s.Op.Def.Name] = true
+			w.names[s.Op.Def.Package()] = true
 		case *ir.Loop:
 			w.reserve(s.Body)
 		case *ir.IfFirst:

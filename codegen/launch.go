@@ -48,10 +48,10 @@ func (w *funcWriter) launch(c *ir.Call) (jen.Code, error) {
 			consts = append(consts, field{name: k.Field, expr: expr, text: len(k.Field) + len(fmt.Sprintf("%#v", expr)) + 4})
 		}
 	}
-	room := pkgOps + c.Op.Def.Name
+	room := pkgOps + c.Op.Def.Package()
 	call := jen.Qual(room, c.Launch.Func)
 	args := jen.Qual(room, c.Launch.Func+"Args")
-	width := 2*len(c.Op.Def.Name) + 2*len(c.Launch.Func) + 20
+	width := 2*len(c.Op.Def.Package()) + 2*len(c.Launch.Func) + 20
 	width += sum(operands) + sum(gradients) + sum(consts)
 	var values *jen.Statement
 	if width <= lineWidth {

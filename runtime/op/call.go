@@ -87,6 +87,9 @@ func (d *Def) ByName(fn string) *Launch {
 	if d.Cached != nil && d.Cached.Func == fn {
 		return d.Cached
 	}
+	if d.Advance != nil && d.Advance.Func == fn {
+		return d.Advance
+	}
 	for i := range d.Backward {
 		if d.Backward[i].Func == fn {
 			return &d.Backward[i]

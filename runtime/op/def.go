@@ -28,6 +28,7 @@ type Def struct {
 	Example string // a runnable line: a statement that may stand in a block with input x [B, T, D]; "" when no text makes the op
 	Hidden  bool   // not callable by name from a .mt: operators and fused ops
 	Params  []Param
+	Room    string // folder under runtime/ops and Go package of the launchers; "": Name
 
 	// Infer is the shape rule. It gets the bound call (In, Attr) and fills Out, Saved,
 	// Weights, Tables, State and Consts. An *ArgError says which argument does not fit.
@@ -46,12 +47,30 @@ type Def struct {
 	// PassThrough says that the gradient of every tensor input is d.y itself (add): backward
 	// needs no launch. Backward is then empty.
 	PassThrough bool
+	// F32 says that results, and inputs that another such op made, stay f32 whatever the device
+	// computes in.
+	F32 bool
+	// Router says that launches may name, besides operands, what the schedule binds: "router" (the
+	// state of the unit's router), "targets" and "scalars" of the step.
+	Router bool
+	// Expands says that the compiler replaces a call by others; the op has no launches.
+	Expands bool
 
 	Forward  Launch
 	Backward []Launch
 	// Cached replaces Forward in generation, where T rows of one sequence start at position
 	// Pos and State holds what earlier positions left (attention). Nil: Forward serves.
 	Cached *Launch
+	// Advance runs once after every training step and moves the state of the unit's router.
+	Advance *Launch
+}
+
+// Package is the room of the launchers.
+func (d *Def) Package() string {
+	if d.Room != "" {
+		return d.Room
+	}
+	return d.Name
 }
 
 // Param is one parameter of the op's signature in the language.
@@ -226,6 +245,9 @@ type Weight struct {
 	Name  string // "weight", "bias": the last part of its path
 	Shape tensor.Shape
 	Role  Role
+	// Experts, when not 0, is how many parameters of the shape without its first dim the tensor
+	// consists of, one after another.
+	Experts int64
 }
 
 // Table is a constant tensor made once at start-up by a function of the room
@@ -269,9 +291,11 @@ type Launch struct {
 	Func   string   // "Forward", "BackwardInput"
 	Reads  []string // operand names; an absent optional operand (bias) is passed as nil
 	Writes []string // operand names; each is set
-	Adds   []string // those of Writes that are gradients and take an Add operand
+	// Adds lists those of Writes that take an Add operand: gradients, and the result y of a
+	// forward, where the compiler may make the launch do an addition that follows it.
+	Adds []string
 	// InPlace lists pairs (read, written) that may share a buffer: "x", "y" of an elementwise
-	// op. A gradient in Adds may always share its buffer with its Add operand.
+	// op. What is in Adds may always share its buffer with its Add operand.
 	InPlace [][2]string
 	// Cost returns floating-point operations and bytes moved for the given sizes (each
 	// operand once). Dims symbolic in the call are given by s.

@@ -14,5 +14,7 @@ const (
 	ScalarLoss     // sum of losses / tokens
 	ScalarTokens   // target tokens of the step
 	ScalarSkipped  // optimizer steps skipped since the start (kept by the host)
-	NumScalars     = 16
+	// What routers do: 0 evaluation, 1 training, 2 collecting counts (package moe). Set by the host.
+	ScalarRoute
+	NumScalars = 16
 )

@@ -170,7 +170,7 @@ func (l *Lowering) addTables(g *ir.Graph) {
 			for i := 2; l.tableNamed(name); i++ {
 				name = n.Call.Def.Name + "." + t.Operand + strconv.Itoa(i)
 			}
-			l.Program.Tables = append(l.Program.Tables, &ir.TableBuf{Name: name, Room: n.Call.Def.Name, Table: t})
+			l.Program.Tables = append(l.Program.Tables, &ir.TableBuf{Name: name, Room: n.Call.Def.Package(), Table: t})
 		}
 	}
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/embed"
 	"github.com/megatrain/mtc/runtime/ops/fill"
 	"github.com/megatrain/mtc/runtime/ops/gelu"
+	"github.com/megatrain/mtc/runtime/ops/grouped"
 	"github.com/megatrain/mtc/runtime/ops/layernorm"
 	"github.com/megatrain/mtc/runtime/ops/linear"
+	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/ops/mul"
 	"github.com/megatrain/mtc/runtime/ops/relu"
 	"github.com/megatrain/mtc/runtime/ops/relu2"
@@ -37,8 +39,15 @@ var defs = sorted(
 	embed.Def,
 	fill.Def,
 	gelu.Def,
+	grouped.Def,
 	layernorm.Def,
 	linear.Def,
+	moe.LogitsDef,
+	moe.ObserveDef,
+	moe.SelectDef,
+	moe.GateDef,
+	moe.GatherDef,
+	moe.CombineDef,
 	mul.Def,
 	relu.Def,
 	relu2.Def,

@@ -1,0 +1,60 @@
+package grouped
+
+import "github.com/megatrain/mtc/runtime/device"
+
+// ForwardArgs are the arguments of Forward.
+type ForwardArgs struct {
+	X                             device.Ptr // [Rows * Slots, In]
+	Weight                        device.Ptr // [Experts, Out, In]
+	Routing                       device.Ptr // of moe.Select, for Rows tokens
+	Y                             device.Ptr // [Rows * Slots, Out]: rows in use set
+	Rows, In, Out, Experts, Slots int
+}
+
+var forward = device.Kernel{Name: "grouped.forward", CPU: forwardCPU}
+
+// Forward sets Y = X Weight[e]^T for the rows of each expert.
+func Forward(q device.Queue, a ForwardArgs) {
+	q.Launch(&forward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Routing, a.Y},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), int64(a.Experts), int64(a.Slots)},
+	})
+}
+
+// BackwardInputArgs are the arguments of BackwardInput.
+type BackwardInputArgs struct {
+	Weight                        device.Ptr // [Experts, Out, In]
+	Routing                       device.Ptr // of moe.Select
+	DY                            device.Ptr // [Rows * Slots, Out]
+	AddDX, DX                     device.Ptr // [Rows * Slots, In]: rows in use set
+	Rows, In, Out, Experts, Slots int
+}
+
+var backwardInput = device.Kernel{Name: "grouped.backward_input", CPU: backwardInputCPU}
+
+// BackwardInput sets DX = AddDX + DY Weight[e] for the rows of each expert.
+func BackwardInput(q device.Queue, a BackwardInputArgs) {
+	q.Launch(&backwardInput, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.Weight, a.Routing, a.DY, a.AddDX, a.DX},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), int64(a.Experts), int64(a.Slots)},
+	})
+}
+
+// BackwardWeightArgs are the arguments of BackwardWeight.
+type BackwardWeightArgs struct {
+	X                             device.Ptr // [Rows * Slots, In]
+	Routing                       device.Ptr // of moe.Select
+	DY                            device.Ptr // [Rows * Slots, Out]
+	AddDWeight, DWeight           device.Ptr // f32 [Experts, Out, In]; AddDWeight may be nil or DWeight
+	Rows, In, Out, Experts, Slots int
+}
+
+var backwardWeight = device.Kernel{Name: "grouped.backward_weight", CPU: backwardWeightCPU}
+
+// BackwardWeight sets DWeight[e] = AddDWeight[e] + DY^T X over the rows of each expert.
+func BackwardWeight(q device.Queue, a BackwardWeightArgs) {
+	q.Launch(&backwardWeight, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Routing, a.DY, a.AddDWeight, a.DWeight},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), int64(a.Experts), int64(a.Slots)},
+	})
+}
