@@ -2,7 +2,8 @@
 
   compare.py DUMP FIXTURE TOLERANCE   a debug-step dump against a fixture, by kind of tensor
   compare.py DUMP FIXTURE bf16        the same, for a program in bf16
-  compare.py --curve RUN REFERENCE    the losses of two runs' metrics, step by step
+  compare.py --curve RUN REFERENCE TOLERANCE
+                                      the losses of two runs' metrics, step by step
 
 Prints one line; the exit status is 1 when a difference is larger than allowed. The rules are
 those of e2e: a tensor's scale is its largest value, but at least a hundredth of its kind's.
@@ -16,11 +17,11 @@ import json
 import os
 import sys
 
-import numpy as np
-
 
 def read(path):
     """Tensors of a safetensors file, as float64."""
+    import numpy as np
+
     raw = open(path, "rb").read()
     n = int.from_bytes(raw[:8], "little")
     types = {"F32": np.float32, "F64": np.float64, "I32": np.int32}
@@ -47,6 +48,8 @@ def allowances(fixture, tolerance):
 
 
 def tensors(dump, fixture, tolerance):
+    import numpy as np
+
     got, want, allowed = read(dump), read(fixture), allowances(fixture, tolerance)
     parts, bad = [], []
     for kind in ("loss", "norm", "logits", "grad", "final"):
@@ -80,7 +83,7 @@ def tensors(dump, fixture, tolerance):
     return 1 if bad else 0
 
 
-def curve(run, reference):
+def curve(run, reference, tolerance):
     def losses(path):
         rows = (json.loads(line) for line in open(path))
         return {r["step"]: r["loss"] for r in rows if r.get("loss") is not None}
@@ -93,10 +96,10 @@ def curve(run, reference):
     worst = max(steps, key=lambda s: abs(a[s] - b[s]))
     last = steps[-1]
     print(f"loss {a[steps[0]]:.4f} to {a[last]:.4f} (reference {b[last]:.4f}); largest difference {abs(a[worst] - b[worst]):.1e} at step {worst}")
-    return 0
+    return 0 if abs(a[worst] - b[worst]) <= float(tolerance) else 1
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--curve":
-        sys.exit(curve(sys.argv[2], sys.argv[3]))
+        sys.exit(curve(sys.argv[2], sys.argv[3], sys.argv[4]))
     sys.exit(tensors(sys.argv[1], sys.argv[2], sys.argv[3]))

@@ -1,29 +1,54 @@
 #!/usr/bin/env bash
 # Runs what tools/cuda/test-all.sh built, on a machine with a GPU, and prints a table last:
 #
-#   tools/cuda/on-device.sh [PART...]     parts: device ops programs curves (default: all)
+#   tools/cuda/on-device.sh [PART...]
 #
-# Logs go to $OUT (default build/cuda/out). Needs the driver, NVRTC, cuBLASLt and Python with
-# numpy; no Go and no compiler.
+#   device ops  tests of the device and of every op's kernels
+#   programs    losses and gradients of a model of each family against PyTorch's
+#   curves      losses of nano and GPT-2 beside those of the CPU
+#   same        streamed equals resident, bit for bit
+#   jitter      lanes delayed at random: the same bits
+#   resume      checkpoints: resumed, killed, moved between CPU and GPU
+#   lost        a GPU that fails in a step
+#   errors      what is missing is named
+#   pinned      little memory that can be locked
+#   sanitize    compute-sanitizer's memcheck and racecheck on nano
+#
+# Without a name all run. Logs go to $OUT (default build/cuda/out). Needs the driver, NVRTC,
+# cuBLASLt and Python with numpy; no Go and no compiler. With MTC_EMU=1 programs run over
+# tools/cuda/emu.sh, on a machine without a GPU: use it with what `MTC_SMALL=1
+# tools/cuda/test-all.sh` built.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 OUT=${OUT:-$root/build/cuda/out}
 mkdir -p "$OUT"
-parts=" ${*:-device ops programs curves} "
+parts=" ${*:-device ops programs curves same jitter resume lost errors pinned sanitize} "
+python=${PYTHON:-python3}
+wrap=  under=  limit=120  long=200  fail_at=2000
+[ -z "${MTC_EMU:-}" ] || { wrap=$root/tools/cuda/emu.sh limit=600 long=8 fail_at=700; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python3 -c "
+$python -c "
 import lzma, sys, tarfile
-with tarfile.open(fileobj=lzma.open('build/cuda/on-device.tar.xz')) as t: t.extractall('$work')" || exit 3
+with tarfile.open(fileobj=lzma.open('${MTC_OUT:-build/cuda}/on-device.tar.xz')) as t: t.extractall('$work')" || exit 3
 export XDG_CACHE_HOME=$work/cache
 table=$work/table
 : >"$table"
-row() { printf '%-44s %-5s %6s s  %s\n' "$1" "$2" "$3" "$4" | cut -c1-150 | tee -a "$table"; }
+row() { printf '%-52s %-5s %6s s  %s\n' "$1" "$2" "$3" "$4" | cut -c1-${width:-170} | tee -a "$table"; }
 now() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }'; }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>&1 | head -1 | tee "$OUT/machine.txt"
+
+# program NAME ARGS...: runs a program; its output is in $work/log.
+program() {
+  local name=$1
+  shift
+  timeout "$limit" $under $wrap "$work/programs/$name" "$@" >"$work/log" 2>&1
+}
+. tools/cuda/correct.sh
+"$python" tools/cuda/text.py 400000 >"$work/text.txt"
 
 one_test() { # binary
   local bin=$1 name rel start log
@@ -59,7 +84,7 @@ if [[ $parts == *" programs "* ]]; then
     timeout 120 "$p" debug-step --fixture "$fixture" --dump "$work/$name.safetensors" >"$work/$name.log" 2>&1
     rc=$?
     if [ $rc -eq 0 ]; then
-      note=$(python3 tools/cuda/compare.py "$work/$name.safetensors" "$fixture" $tol 2>>"$OUT/programs.log")
+      note=$("$python" tools/cuda/compare.py "$work/$name.safetensors" "$fixture" $tol 2>>"$OUT/programs.log")
       rc=$?
     else
       note=$(tail -4 "$work/$name.log" | tr '\n' ' ')
@@ -75,20 +100,10 @@ if [[ $parts == *" programs "* ]]; then
     cmp -s "$d" "$again" && row "$name twice" ok 0 "same bits" || row "$name twice" FAIL 0 "other bits"
   done
 fi
-if [[ $parts == *" curves "* ]]; then
-  cat lang/*/*.go runtime/*/*.go compiler/*/*.go >"$work/corpus.txt"
-  for name in nano.cpu nano.f32.resident nano.f32.stream nano.bf16.resident nano.bf16.stream; do
-    [ -f "$work/programs/$name" ] || continue
-    start=$(now)
-    timeout 200 "$work/programs/$name" --data "$work/corpus.txt" --steps 60 --eval-every 0 --save-every 0 --out "$work/run-$name" >"$work/$name.log" 2>&1
-    rc=$?
-    note=$(python3 tools/cuda/compare.py --curve "$work/run-$name/metrics.jsonl" "$work/run-nano.cpu/metrics.jsonl" 2>&1 | tail -1)
-    { echo "=== $name: exit $rc"; cat "$work/$name.log"; } >>"$OUT/programs.log"
-    [ $rc -eq 0 ] || note=$(tail -4 "$work/$name.log" | tr '\n' ' ')
-    row "$name, 60 steps" "$([ $rc -eq 0 ] && echo ok || echo FAIL)" "$(since "$start")" "$note"
-    cp "$work/run-$name/metrics.jsonl" "$OUT/$name.jsonl" 2>/dev/null
-  done
-fi
+if [[ $parts == *" curves "* ]]; then part_curves; fi
+for p in same jitter resume lost errors pinned sanitize; do
+  if [[ $parts == *" $p "* ]]; then part_$p; fi
+done
 
 echo
 sort "$table" | tee "$OUT/table.txt"

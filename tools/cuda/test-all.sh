@@ -6,11 +6,14 @@
 #   tools/cuda/test-all.sh           everything
 #   tools/cuda/test-all.sh tests     the test binaries alone
 #   tools/cuda/test-all.sh programs  the programs alone
+#
+# MTC_SMALL=1 makes nano small enough for tools/cuda/emu.sh; MTC_FAMILIES names some models.
+# MTC_OUT is another folder than build/cuda.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tools/cuda/env.sh
 what=${1:-all}
-out=build/cuda
+out=${MTC_OUT:-build/cuda}
 say() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 
 if [ "$what" != programs ]; then
@@ -34,24 +37,43 @@ if [ "$what" != tests ]; then
     find "$out/src/$name" -maxdepth 1 -type f -perm -u+x -exec mv {} "$out/programs/$name" \;
     strip "$out/programs/$name" 2>/dev/null || true
   }
-  for family in gpt2 llama mistral qwen2 qwen3; do
+  for family in ${MTC_FAMILIES:-gpt2 llama mistral qwen2 qwen3}; do
     mt=e2e/testdata/fixtures/$family.mt
     for precision in f32 bf16; do
       at="--target cuda --set train.precision=$precision"
       program "$family.$precision.resident" $mt $at
+      program "$family.$precision.micro" $mt $at --micro-batch 1
       program "$family.$precision.stream" $mt $at --placement stream --micro-batch 1
+      program "$family.$precision.microgroups" $mt $at --micro-batch 2 --groups 2
       program "$family.$precision.groups" $mt $at --placement stream --micro-batch 2 --groups 2 --recompute all --slots 3 --grad-slots 3
     done
   done
-  program nano.cpu models/nano.mt
+  small=(--set train.eval=none)
+  [ -z "${MTC_SMALL:-}" ] || small+=(--set "train.batch=2 rows" --set train.seq=32)
+  program nano.cpu models/nano.mt "${small[@]}"
   for precision in f32 bf16; do
-    program "nano.$precision.resident" models/nano.mt --target cuda --set train.precision=$precision
-    program "nano.$precision.stream" models/nano.mt --target cuda --set train.precision=$precision --placement stream
+    at="--target cuda --set train.precision=$precision"
+    program "nano.$precision.resident" models/nano.mt $at "${small[@]}"
+    program "nano.$precision.stream" models/nano.mt $at "${small[@]}" --placement stream
   done
+  at="--target cuda"
+  program nano.bf16-noclip.resident models/nano.mt $at "${small[@]}" --set train.clip=none
+  program nano.bf16-noclip.stream models/nano.mt $at "${small[@]}" --set train.clip=none --placement stream
+  program nano.bf16.mixed models/nano.mt $at "${small[@]}" --placement stream --device-memory "${MTC_MIXED:-48MiB}"
+  program nano.big models/nano.mt $at --set "train.batch=64 rows"
+  tiny=(--set train.seq=64 --set "train.batch=4 rows" --set train.eval=none)
+  if [ -z "${MTC_SMALL:-}" ]; then
+    program gpt2.f32.resident models/gpt2.mt $at --set train.precision=f32 "${tiny[@]}"
+    program gpt2.bf16.resident models/gpt2.mt $at "${tiny[@]}"
+    program gpt2.bf16.stream models/gpt2.mt $at "${tiny[@]}" --placement stream
+  fi
   rm -rf $out/src
+  # Stands for a driver that is old, sees no GPU, or has one with little memory.
+  mkdir -p $out/fake
+  gcc -O1 -shared -fPIC -Wl,-soname,libcuda.so.1 -o $out/fake/libcuda.so.1 runtime/device/cuda/emu/standin/driver.c -lpthread -ldl
   say "$(ls $out/programs | wc -l) programs"
 fi
 
 # One archive: the binaries share most of their bytes.
-(cd $out && tar -cf - $(ls -d tests programs 2>/dev/null) | xz -T1 --lzma2=preset=1,dict=64MiB >on-device.tar.xz)
+(cd $out && tar -cf - $(ls -d tests programs fake 2>/dev/null) | xz -T1 --lzma2=preset=1,dict=64MiB >on-device.tar.xz)
 say "$(du -h $out/on-device.tar.xz | cut -f1) in $out/on-device.tar.xz"

@@ -101,6 +101,35 @@ func (d *Device) allocHost(a *arena) error {
 	_ = syscall.Madvise(slab, madvHugePage)
 	touch(slab)
 	a.pinned = d.pin(slab)
+	if a.pinned < a.size {
+		return d.startRings(a)
+	}
+	return nil
+}
+
+// startRings gives the lanes of copies what they need for host memory that is not locked. When
+// the arena has taken all that may be locked, it gives some back.
+func (d *Device) startRings(a *arena) error {
+	for _, l := range []device.Lane{device.H2D, device.D2H} {
+		s := d.streams[l]
+		for s.ring == nil {
+			var err error
+			least := int64(ringLeastChunk)
+			if a.pinned == 0 {
+				// The smallest slots that can be had are better than none.
+				s.ring, err = newRing(s, ringChunk, least)
+			} else if s.ring, err = newRing(s, ringChunk, ringChunk); err == nil && s.ring == nil {
+				last := (a.pinned - 1) / pinChunk * pinChunk
+				_ = d.hostUnregister(uintptr(a.addr)+uintptr(last), min(pinChunk, a.pinned-last))
+				a.pinned = last
+				continue
+			}
+			if err != nil {
+				return cannotUse(d.name, err)
+			}
+			break
+		}
+	}
 	return nil
 }
 
@@ -141,8 +170,7 @@ func stripes(n, size int64, workers int, body func(lo, hi int64)) {
 }
 
 // pin registers a slab with the driver and returns how many bytes from its start are: less
-// than all when the process may lock no more. Copies of the rest go through the driver's own
-// buffers.
+// than all when the process may lock no more. Copies of the rest go through a ring.
 func (d *Device) pin(slab []byte) int64 {
 	n := int64(len(slab))
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(slab)))
@@ -154,7 +182,8 @@ func (d *Device) pin(slab []byte) int64 {
 		if !done {
 			for j := i; j < len(ok); j++ { // keep a prefix
 				if ok[j] {
-					_ = d.hostUnregister(base + uintptr(int64(j)*pinChunk))
+					at := int64(j) * pinChunk
+					_ = d.hostUnregister(base+uintptr(at), min(pinChunk, n-at))
 				}
 			}
 			return min(n, int64(i)*pinChunk)
@@ -177,7 +206,7 @@ func (d *Device) Unpinned() int64 {
 func (a *arena) release(d *Device) {
 	if a.host != nil {
 		for off := int64(0); off < a.pinned; off += pinChunk {
-			_ = d.hostUnregister(uintptr(a.addr) + uintptr(off))
+			_ = d.hostUnregister(uintptr(a.addr)+uintptr(off), min(pinChunk, a.pinned-off))
 		}
 		_ = syscall.Munmap(a.host)
 	} else if a.addr != 0 {

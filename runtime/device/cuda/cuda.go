@@ -17,6 +17,8 @@
 // MTC_CUDA_WAIT=host does without streams that wait on memory: the submitting thread waits for
 // the host lane in their place, as it does where the driver has no such waits.
 //
+// MTC_PINNED=64MiB is the most host memory that is locked. What is not goes through a small ring.
+//
 // For tests of whole programs: MTC_CUDA_JITTER=SEED pauses lanes at random (Options.Jitter), and
 // MTC_CUDA_FAIL=N makes the GPU fail in the N-th launch of the compute lane.
 package cuda
@@ -64,6 +66,8 @@ type Device struct {
 	noWaits   bool  // the driver has no waits on memory: the submitter waits
 	syncAll   bool  // MTC_CUDA_SYNC
 	failAt    int64 // MTC_CUDA_FAIL, 0: never
+	pinLimit  int64 // MTC_PINNED
+	pinned    atomic.Int64
 	pool      *cpu.Device
 	jitter    *jitter // nil: none
 
@@ -103,6 +107,9 @@ func New(o Options) (*Device, error) {
 	d.syncAll = os.Getenv("MTC_CUDA_SYNC") == "1"
 	d.noWaits = os.Getenv("MTC_CUDA_WAIT") == "host"
 	d.failAt, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_FAIL"), 10, 64)
+	if d.pinLimit, err = pinLimit(os.Getenv("MTC_PINNED")); err != nil {
+		return nil, err
+	}
 	if o.Jitter == 0 {
 		o.Jitter, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_JITTER"), 10, 64)
 	}

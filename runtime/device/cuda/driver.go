@@ -284,11 +284,24 @@ func (d *Device) copyNow(k copyKind, dev uint64, host []byte) error {
 	return result(C.copy_now(d.ctx, d.copies, C.int(k), C.uint64_t(dev), unsafe.Pointer(unsafe.SliceData(host)), C.size_t(len(host))))
 }
 
+// errPinLimit is what MTC_PINNED says.
+var errPinLimit = errors.New("more than MTC_PINNED bytes of locked memory")
+
+// hostRegister locks host memory and makes it known to the GPU.
 func (d *Device) hostRegister(p uintptr, n int64) error {
-	return result(C.host_register(d.ctx, C.uint64_t(p), C.size_t(n)))
+	if d.pinned.Add(n) > d.pinLimit {
+		d.pinned.Add(-n)
+		return errPinLimit
+	}
+	err := result(C.host_register(d.ctx, C.uint64_t(p), C.size_t(n)))
+	if err != nil {
+		d.pinned.Add(-n)
+	}
+	return err
 }
 
-func (d *Device) hostUnregister(p uintptr) error {
+func (d *Device) hostUnregister(p uintptr, n int64) error {
+	d.pinned.Add(-n)
 	return result(C.host_unregister(d.ctx, C.uint64_t(p)))
 }
 

@@ -88,7 +88,7 @@ func (h *hostLane) close() {
 	close(h.ring)
 	<-h.ended
 	if h.counterAt != 0 {
-		_ = h.dev.hostUnregister(uintptr(unsafe.Pointer(unsafe.SliceData(h.page))))
+		_ = h.dev.hostUnregister(addressOf(h.page), int64(len(h.page)))
 	}
 	_ = syscall.Munmap(h.page)
 }

@@ -30,6 +30,7 @@ type stream struct {
 	guard  [ringEvents]uint64 // the host lane's wait that still needs the event, by number
 
 	trail trail
+	ring  *ring // nil: all host memory is locked, or none can be
 
 	args    *block
 	call    device.Args // of the launch in hand, which the kernel's functions get the address of
@@ -62,6 +63,9 @@ func newStream(d *Device, l device.Lane) (*stream, error) {
 }
 
 func (s *stream) close() {
+	if s.ring != nil {
+		s.ring.close()
+	}
 	for i := range s.events {
 		_ = cu.DestroyEvent(&s.events[i])
 	}
@@ -187,7 +191,8 @@ func (s *stream) reserve(n int64) error {
 	return nil
 }
 
-// Copy enqueues a copy of n bytes, cut where registered host memory is.
+// Copy enqueues a copy of n bytes, cut where registered host memory is. What is not registered
+// goes through the ring.
 func (s *stream) Copy(dst, src device.Ptr, n int64) {
 	d := s.dev
 	if d.failure.Load() != nil || n == 0 {
@@ -208,8 +213,16 @@ func (s *stream) Copy(dst, src device.Ptr, n int64) {
 	}
 	kind := copyKinds[from.memory][to.memory]
 	for n > 0 {
-		m := min(n, from.whole(src.Off), to.whole(dst.Off))
-		if err := d.copyAsync(s.handle, kind, to.addr+uint64(dst.Off), from.addr+uint64(src.Off), m); err != nil {
+		a, locked := from.whole(src.Off)
+		b, also := to.whole(dst.Off)
+		m := min(n, a, b)
+		var err error
+		if staged := !locked || !also; staged && s.ring != nil && (kind == hostToDevice || kind == deviceToHost) {
+			err = s.ring.copy(kind, to.addr+uint64(dst.Off), from.addr+uint64(src.Off), m)
+		} else {
+			err = d.copyAsync(s.handle, kind, to.addr+uint64(dst.Off), from.addr+uint64(src.Off), m)
+		}
+		if err != nil {
 			d.failed(s, "copy", err)
 			return
 		}
@@ -223,12 +236,15 @@ var copyKinds = [2][2]copyKind{
 	device.HostMemory:   {device.DeviceMemory: hostToDevice, device.HostMemory: hostToHost},
 }
 
-// whole is how many bytes from off on are registered together.
-func (a *arena) whole(off int64) int64 {
-	if a.host == nil {
-		return a.size - off
+// whole is how many bytes from off on are registered together, or not registered.
+func (a *arena) whole(off int64) (n int64, locked bool) {
+	switch {
+	case a.host == nil:
+		return a.size - off, true
+	case off < a.pinned:
+		return min(pinChunk-off%pinChunk, a.pinned-off), true
 	}
-	return pinChunk - off%pinChunk
+	return a.size - off, false
 }
 
 // Record enqueues the completion of e.

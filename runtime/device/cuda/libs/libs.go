@@ -29,7 +29,13 @@ var (
 // its own paths; the toolkit in CUDA_HOME and /usr/local/cuda; the folders of NVIDIA's Python
 // packages; and the SDK that `make cuda-sdk` unpacked, below the working folder or beside the
 // program. Paths are listed only when the file is there.
+//
+// MTC_CUDA_HIDE=libnvrtc,libcublasLt leaves none for the libraries named: for tests of what is
+// said then.
 func (l Lib) Candidates() []string {
+	if l.hidden() {
+		return nil
+	}
 	out := slices.Clone(l.Sonames)
 	for _, dir := range Dirs() {
 		for _, so := range l.Sonames {
@@ -39,6 +45,11 @@ func (l Lib) Candidates() []string {
 		}
 	}
 	return out
+}
+
+func (l Lib) hidden() bool {
+	name, _, _ := strings.Cut(l.Sonames[0], ".")
+	return slices.Contains(strings.Split(os.Getenv("MTC_CUDA_HIDE"), ","), name)
 }
 
 // Missing says how to get the library.

@@ -1,0 +1,71 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/megatrain/mtc/runtime/device"
+)
+
+// TestLittleLockedMemory: copies of host memory that is not locked go through the ring, or the
+// driver's buffers where nothing can be locked, in the order of their lanes.
+func TestLittleLockedMemory(t *testing.T) {
+	const n = 3<<20 + 12 // elements: several times around the ring
+	for _, limit := range []string{"0", "300KiB", "1MiB", "5MiB", "1GiB"} {
+		for _, jitter := range []int64{0, 7} {
+			t.Run(fmt.Sprintf("%s jitter %d", limit, jitter), func(t *testing.T) {
+				t.Setenv("MTC_PINNED", limit)
+				d := open(t, Options{Jitter: jitter, F32: true})
+				host, dev := alloc(t, d, device.HostMemory, 4*n), alloc(t, d, device.DeviceMemory, 4*n)
+				if got, want := d.streams[device.H2D].ring != nil, limit != "0" && limit != "1GiB"; got != want {
+					t.Fatalf("a ring: %v", got)
+				}
+				x := asSlice[float32](d.View(host, 4*n), n)
+				for i := range x {
+					x[i] = float32(i % 1000)
+				}
+				in, done, out := d.NewEvent(), d.NewEvent(), d.NewEvent()
+				const rounds = 4
+				for range rounds {
+					d.Queue(device.H2D).Wait(out)
+					d.Queue(device.H2D).Copy(dev, host, 4*n)
+					d.Queue(device.H2D).Record(in)
+					d.Queue(device.Compute).Wait(in)
+					d.Queue(device.Compute).Launch(add, addArgs(dev, dev, n, 1))
+					d.Queue(device.Compute).Record(done)
+					d.Queue(device.D2H).Wait(done)
+					d.Queue(device.D2H).Copy(host, dev, 4*n)
+					d.Queue(device.D2H).Record(out)
+					// The host's own part, after the copy.
+					d.Queue(device.Host).Wait(out)
+					d.Queue(device.Host).Launch(add, addArgs(host, host, n, 1))
+					d.Queue(device.Host).Record(out)
+				}
+				if err := d.Sync(); err != nil {
+					t.Fatal(err)
+				}
+				for i := range x {
+					if want := float32(i%1000) + 2*rounds; x[i] != want {
+						t.Fatalf("element %d is %g, wanted %g", i, x[i], want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestPinLimit reads sizes.
+func TestPinLimit(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "4096": 4096, "64MiB": 64 << 20, "2GiB": 2 << 30, "1KiB": 1024} {
+		if got, err := pinLimit(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"-1", "many", "1TB", "9999999999999GiB"} {
+		if _, err := pinLimit(text); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+# Parts of on-device.sh that compare whole runs. Sourced by it; `program NAME ARGS...` runs a
+# program of build/cuda/on-device.tar.xz, with a limit of time, and leaves its output in $work/log.
+
+# train NAME RUN ARGS...: a run of nano; its folder is $work/run/RUN.
+train() {
+  local name=$1 run=$2
+  shift 2
+  program "$name" --data "$work/text.txt" --eval-every 0 --save-every 0 --out "$work/run/$run" "$@"
+}
+
+# same RUN RUN STEP: the two hold the same weights and moments at a step, to the bit.
+same() {
+  local a b f
+  a=$work/run/$1/step-$(printf %06d "$3") b=$work/run/$2/step-$(printf %06d "$3")
+  for f in weights optimizer; do cmp "$a/$f.safetensors" "$b/$f.safetensors" || return 1; done
+}
+
+# check LABEL NOTE COMMAND...: a row of the table.
+check() {
+  local label=$1 note=$2 start rc
+  shift 2
+  start=$(now)
+  rm -f "$work/note" "$work/log"
+  "$@" >"$work/check.log" 2>&1
+  rc=$?
+  [ $rc -ne 0 ] || note="$note$(sed 's/^/: /' "$work/note" 2>/dev/null)"
+  if [ $rc -ne 0 ]; then
+    note=$(cat "$work/check.log" "$work/log" 2>/dev/null | grep -v '^ *$' | tail -3 | tr '\n' ' ')
+    { echo "=== $label: exit $rc"; cat "$work/check.log"; tail -40 "$work/log"; } >>"$OUT/correct.log"
+  fi
+  row "$label" "$([ $rc -eq 0 ] && echo ok || echo FAIL)" "$(since "$start")" "$note"
+}
+
+steps=12
+
+# ---- loss curves --------------------------------------------------------------------------------
+
+curve() { # PROGRAM REFERENCE TOLERANCE ARGS...
+  local name=$1 reference=$2 tolerance=$3
+  shift 3
+  program "$name" --data "$work/text.txt" --eval-every 0 --no-save --steps 20 --out "$work/run/$name.curve" "$@" || return 1
+  cp "$work/run/$name.curve/metrics.jsonl" "$OUT/$name.jsonl"
+  [ "$reference" = - ] || "$python" tools/cuda/compare.py --curve "$work/run/$name.curve/metrics.jsonl" "$reference" "$tolerance" | tee "$work/note"
+  return "${PIPESTATUS[0]}"
+}
+
+part_curves() {
+  local name
+  check "20 steps: nano.cpu" "the reference" curve nano.cpu - 0
+  for name in nano.f32.resident:1e-3 nano.f32.stream:1e-3 nano.bf16.resident:2e-2 nano.bf16.stream:2e-2; do
+    check "20 steps: ${name%:*}" "within ${name#*:} of the CPU" curve "${name%:*}" "$work/run/nano.cpu.curve/metrics.jsonl" "${name#*:}"
+  done
+  for name in gpt2.f32.resident:2e-3 gpt2.bf16.resident:3e-2 gpt2.bf16.stream:3e-2; do
+    [ -f "$work/programs/${name%:*}" ] || continue
+    check "20 steps: ${name%:*}" "within ${name#*:} of the CPU" curve "${name%:*}" tools/cuda/gpt2-curve.jsonl "${name#*:}"       --set 'train.lr=linear(peak = 6e-5, warmup = 10, final = 0)' --set train.eval=none
+  done
+}
+
+# ---- streamed equals resident -------------------------------------------------------------------
+
+pair_of_dumps() { # FAMILY.PRECISION, two placements
+  local p
+  for p in "$2" "$3"; do
+    program "$1.$p" debug-step --fixture "e2e/testdata/fixtures/${1%%.*}.safetensors" --dump "$work/$1.$p.dump" || return 1
+  done
+  cmp "$work/$1.$2.dump" "$work/$1.$3.dump"
+}
+
+pair_of_runs() { # two programs
+  train "$1" "$1" --steps $steps && train "$2" "$2" --steps $steps && same "$1" "$2" $steps
+}
+
+part_same() {
+  local family precision what
+  for family in gpt2 llama mistral qwen2 qwen3; do
+    for precision in f32 bf16; do
+      [ -f "$work/programs/$family.$precision.micro" ] || continue
+      check "same bits: $family.$precision, stream" "losses, norms, gradients and weights of 10 steps" \
+        pair_of_dumps "$family.$precision" micro stream
+      check "same bits: $family.$precision, groups" "as resident with the same groups" \
+        pair_of_dumps "$family.$precision" microgroups groups
+    done
+  done
+  for what in f32 bf16 bf16-noclip; do
+    check "same bits: nano.$what, stream" "weights and moments after $steps steps" pair_of_runs "nano.$what.resident" "nano.$what.stream"
+  done
+  check "same bits: nano.bf16, part on the device" "embedding and layers kept, the rest streams" pair_of_runs nano.bf16.resident nano.bf16.mixed
+}
+
+# have RUN: the program of that name has been trained, as the part `same` does.
+have() { [ -d "$work/run/$1" ] || train "$1" "$1" --steps $steps; }
+
+# ---- what happens when must not matter ----------------------------------------------------------
+
+jittered() {
+  have "$1" || return 1
+  MTC_CUDA_JITTER=$2 train "$1" "$1.jitter$2" --steps $steps && same "$1" "$1.jitter$2" $steps
+}
+
+part_jitter() {
+  local name seed
+  for name in nano.bf16.stream nano.bf16-noclip.stream nano.bf16.resident; do
+    for seed in 1 2; do check "lanes delayed at random: $name, $seed" "same bits" jittered "$name" $seed; done
+  done
+}
+
+# ---- checkpoints --------------------------------------------------------------------------------
+
+# at RUN STEP NEW: a new run folder with that checkpoint alone.
+at() {
+  mkdir -p "$work/run/$3" && cp -r "$work/run/$1/step-$(printf %06d "$2")" "$work/run/$1/run.json" "$work/run/$3/"
+}
+
+resumed() { # PROGRAM: saved in the middle, gone on from there
+  have "$1" || return 1
+  local h=$((steps / 2))
+  rm -rf "$work/run/$1.half" "$work/run/$1.rest"
+  train "$1" "$1.half" --steps $steps --save-every $h && same "$1" "$1.half" $steps &&
+    at "$1.half" $h "$1.rest" && train "$1" "$1.rest" --steps $steps --resume && same "$1" "$1.rest" $steps
+}
+
+moved() { # FROM TO: a checkpoint of one program, gone on by another
+  local h=$((steps / 2))
+  rm -rf "$work/run/$1.from" "$work/run/$1.to"
+  train "$1" "$1.from" --steps $steps --save-every $h && at "$1.from" $h "$1.to" &&
+    train "$2" "$1.to" --steps $steps --resume &&
+    "$python" tools/cuda/compare.py --curve "$work/run/$1.to/metrics.jsonl" "$work/run/$1.from/metrics.jsonl" "$3" >"$work/note"
+}
+
+killed() { # PROGRAM: SIGKILL in the middle of a run, then gone on to the end
+  local dir=$work/run/$1.killed n=$long pid i
+  train "$1" "$1.long" --steps $n || return 1
+  $wrap "$work/programs/$1" --data "$work/text.txt" --eval-every 0 --save-every 2 --out "$dir" --steps $n >"$work/log" 2>&1 &
+  pid=$!
+  for i in $(seq 2000); do
+    [ -d "$dir/step-000004" ] && break
+    sleep 0.02
+  done
+  kill -KILL $pid || return 1
+  wait $pid
+  [ ! -d "$dir/step-$(printf %06d $n)" ] || return 1
+  train "$1" "$1.killed" --resume --steps $n && same "$1.long" "$1.killed" $n
+}
+
+part_resume() {
+  local name
+  for name in nano.bf16.resident nano.bf16.stream nano.bf16-noclip.resident nano.bf16-noclip.stream nano.f32.stream; do
+    check "resumed: $name" "same bits as uninterrupted" resumed $name
+  done
+  check "SIGKILL, then resumed: nano.bf16.stream" "same bits as uninterrupted" killed nano.bf16.stream
+  check "checkpoint of the CPU goes on on the GPU, f32" "losses within 2e-3" moved nano.cpu nano.f32.resident 2e-3
+  check "checkpoint of the CPU goes on on the GPU, bf16" "losses within 2e-2" moved nano.cpu nano.bf16.stream 2e-2
+  check "checkpoint of the GPU goes on on the CPU, bf16" "losses within 2e-2" moved nano.bf16.resident nano.cpu 2e-2
+}
+
+# ---- a GPU that fails in a step -----------------------------------------------------------------
+
+lost() { # PROGRAM
+  local dir=$work/run/$1.lost rc
+  have "$1" || return 1
+  MTC_CUDA_FAIL=$fail_at program "$1" --data "$work/text.txt" --eval-every 0 --save-every 2 --out "$dir" --steps $steps --set train.save="every(2)"
+  rc=$?
+  [ $rc -eq 3 ] || { echo "exit $rc, wanted 3"; return 1; }
+  grep -q 'MT0510.*in task [0-9]*: .*(nano.mt:[0-9]*)' "$work/log" || { echo "no task and line in the message"; return 1; }
+  grep -q -- '--resume' "$work/log" || return 1
+  grep -o 'in task.*' "$work/log" | head -1 | cut -c1-90 >"$work/note"
+  ls -d "$dir"/step-* && train "$1" "$1.lost" --resume --steps $steps && same "$1" "$1.lost" $steps
+}
+
+part_lost() {
+  local name
+  for name in nano.bf16.resident nano.bf16.stream; do
+    check "the GPU fails in a step: $name" "task and line named, exit 3, resumed to the same bits" lost $name
+  done
+}
+
+# ---- machines that lack something ---------------------------------------------------------------
+
+# refused CODE WORDS ENV... -- ARGS...: a program ends with exit 3, that code and those words.
+refused() {
+  local code=$1 words=$2 rc
+  shift 2
+  local set=()
+  while [ "$1" != -- ]; do set+=("$1"); shift; done
+  shift
+  env "${set[@]}" timeout 60 "$@" --data "$work/text.txt" --eval-every 0 --save-every 0 --steps 1 --out "$work/run/refused" >"$work/log" 2>&1
+  rc=$?
+  cat "$work/log"
+  [ $rc -eq 3 ] && grep -q "error\[$code\]" "$work/log" && grep -qi "$words" "$work/log" && grep -q help: "$work/log"
+}
+
+part_errors() {
+  local nano="$wrap $work/programs/nano.bf16.resident" fake=$work/fake
+  # Without CUDA_VISIBLE_DEVICES the stand-in of the driver would have to hide its own.
+  [ -n "$wrap" ] || check "no GPU is visible" "MT0503" refused MT0503 "CUDA_VISIBLE_DEVICES" CUDA_VISIBLE_DEVICES= -- $nano
+  check "a driver without GPUs" "MT0503" refused MT0503 "nvidia-smi" LD_LIBRARY_PATH=$fake MTC_FAKE_CUDA=none -- "$work/programs/nano.bf16.resident"
+  check "an old driver" "MT0504, names 550" refused MT0504 "550" LD_LIBRARY_PATH=$fake MTC_FAKE_CUDA=old -- "$work/programs/nano.bf16.resident"
+  check "no driver" "MT0502" refused MT0502 "libcuda.so.1" MTC_CUDA_HIDE=libcuda -- $nano
+  check "no NVRTC" "MT0505, names the package" refused MT0505 "pip install nvidia-cuda-nvrtc" MTC_CUDA_HIDE=libnvrtc XDG_CACHE_HOME=$work/nocache -- $nano
+  check "no cuBLASLt" "MT0505, names the package" refused MT0505 "pip install nvidia-cublas" MTC_CUDA_HIDE=libcublasLt -- $nano
+  check "too little memory of the GPU" "MT0506, says how much" refused MT0506 "are free" LD_LIBRARY_PATH=$fake MTC_FAKE_CUDA=small -- "$work/programs/nano.big"
+}
+
+# ---- little memory that can be locked -----------------------------------------------------------
+
+pinned() { # PROGRAM BYTES
+  have "$1" || return 1
+  rm -rf "$work/run/$1.pinned"
+  MTC_PINNED=$2 train "$1" "$1.pinned" --steps $steps && grep -q 'could not be locked' "$work/log" && same "$1" "$1.pinned" $steps
+}
+
+part_pinned() {
+  local n
+  for n in 0 1MiB 3MiB; do check "$n of locked memory: nano.bf16.stream" "same bits, through a ring" pinned nano.bf16.stream $n; done
+  check "1MiB of locked memory: nano.f32.stream" "same bits, through a ring" pinned nano.f32.stream 1MiB
+}
+
+# ---- compute-sanitizer --------------------------------------------------------------------------
+
+sanitized() { # TOOL PROGRAM
+  local tool
+  tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer /opt/nvidia/*/compute-sanitizer 2>/dev/null | head -1)
+  [ -n "$tool" ] || { echo "compute-sanitizer is not on this machine"; return 1; }
+  limit=170 under="$tool --tool $1 --error-exitcode 9 --print-limit 5" program "$2" --data "$work/text.txt" --eval-every 0 --no-save --out "$work/run/$2.$1" --steps 3 || return 1
+  grep -q 'ERROR SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$work/log"
+}
+
+part_sanitize() {
+  local name
+  for name in nano.bf16.stream nano.f32.resident; do
+    check "memcheck: $name" "0 errors in 3 steps" sanitized memcheck $name
+    check "racecheck: $name" "0 hazards in 3 steps" sanitized racecheck $name
+  done
+}
