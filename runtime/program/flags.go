@@ -32,6 +32,7 @@ var TrainFlags = []Flag{
 	{Name: "no-save", Doc: "write no checkpoint, not at the end either: for timing"},
 	{Name: "out", Arg: "DIR", Doc: "folder of the run (default runs/MODEL)"},
 	{Name: "metrics", Arg: "FILE", Doc: "JSON lines of every step (default OUT/metrics.jsonl)"},
+	{Name: "from", Arg: "DIR", Doc: "take the weights from a Hugging Face folder; with --steps 0 the run only takes them"},
 	{Name: "seed", Arg: "S", Doc: "of the weights' start and the order of the data"},
 	{Name: "set", Arg: "K=V", Doc: "a field of the train block: train.lr=\"cosine(peak = 1e-3)\"", Many: true},
 	{Name: "resume", Arg: "WHICH", Doc: "go on from a checkpoint: latest (default), a step, or a folder", Optional: true},
@@ -40,6 +41,13 @@ var TrainFlags = []Flag{
 	{Name: "no-memory-check", Doc: "start even if the machine says that its memory is too little: for a virtual machine whose memory grows with use"},
 	{Name: "profile", Arg: "N", Doc: "time every task of N steady steps (default 5) and write OUT/profile.json, for mtc inspect and mtc compare", Optional: true},
 	{Name: "root", Arg: "DIR", Doc: "folder that the .mt's data paths are relative to (default: the working folder)"},
+}
+
+// ExportFlags are the flags of an export.
+var ExportFlags = []Flag{
+	{Name: "hf", Arg: "DIR", Doc: "folder to write in Hugging Face's layout; it must not be there yet"},
+	{Name: "dtype", Arg: "TYPE", Doc: "f32, f16 or bf16 (default: as the weights came, else f32)"},
+	{Name: "shard-size", Arg: "SIZE", Doc: "begin another file of weights above this size, such as 2GB (default 5GB)"},
 }
 
 // GenerateFlags are the flags of generation.

@@ -4,6 +4,7 @@
 //
 //	PROGRAM [train] [flags]        train; the default
 //	PROGRAM generate [RUN] [flags] sample from a trained model
+//	PROGRAM export [RUN] --hf DIR  write a checkpoint as a Hugging Face folder
 //	PROGRAM info                   what was compiled
 //
 // Exit codes: 0 fine, 1 the input is wrong, 2 usage, 3 the machine cannot, 4 internal error,
@@ -65,12 +66,14 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 		err = p.train(args, out, errw)
 	case "generate":
 		err = p.generate(args, out, errw)
+	case "export":
+		err = p.export(args, out, errw)
 	case "info":
 		err = p.info(args, out)
 	case "debug-step":
 		err = p.debugStep(args, out)
 	default:
-		err = usagef("there is no command `%s`", verb).hint("%s", didYouMean(verb, []string{"train", "generate", "info"}))
+		err = usagef("there is no command `%s`", verb).hint("%s", didYouMean(verb, []string{"train", "generate", "export", "info"}))
 	}
 	return finish(err, errw)
 }
@@ -85,10 +88,16 @@ func Check(p *plan.Plan, args []string) error {
 		return err
 	}
 	s := &session{prog: prog, plan: p, settings: set}
-	if err := s.openData(); err != nil {
+	if err := s.openWeights(); err != nil {
 		return err
 	}
-	s.corpus.Close()
+	s.foreign.close()
+	if s.train.Steps > 0 {
+		if err := s.openData(); err != nil {
+			return err
+		}
+		s.corpus.Close()
+	}
 	return s.mayUse()
 }
 

@@ -87,7 +87,7 @@ func (s *session) changes() []string {
 	if st.Batch != s.plan.Batch {
 		add("batch of %d rows instead of %d", s.plan.Batch, st.Batch)
 	}
-	if st.Data != s.corpus.ID() {
+	if st.Data != s.dataID() && st.Data != "" {
 		what := "files were added, removed or changed"
 		if s.before != nil && !slices.Equal(absolute(t.Data), s.before.Data) {
 			what = fmt.Sprintf("%s instead of %s", strings.Join(t.Data, ", "), strings.Join(s.before.Data, ", "))

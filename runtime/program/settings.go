@@ -19,6 +19,7 @@ import (
 type settings struct {
 	train      plan.Train
 	out        string
+	weights    string // Hugging Face folder to begin from, "": none
 	metrics    string
 	threads    int64
 	maxSkipped int64
@@ -42,6 +43,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
 		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "no-memory-check": &s.noCheck, "profile": &profile,
+		"from": &s.weights,
 	} {
 		fs.bind(name, to)
 	}
@@ -56,6 +58,9 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		return nil, usagef("`%s` is not a flag", rest[0]).hint("every setting is a flag: `--data PATH`")
 	}
 	s.resume = fs.given("resume")
+	if err := s.checkFrom(fs.given("from")); err != nil {
+		return nil, err
+	}
 	if s.profile, err = p.profiled(fs.given("profile"), profile); err != nil {
 		return nil, err
 	}
@@ -124,7 +129,7 @@ func (p *Program) check(s *settings) error {
 		flag string
 		want string
 	}{
-		{t.Steps < 1, "steps", "at least 1"},
+		{t.Steps < 1 && (t.Steps != 0 || s.weights == ""), "steps", "at least 1"},
 		{t.EvalEvery < 0, "eval-every", "0 or more"},
 		{t.SaveEvery < 0, "save-every", "0 or more"},
 		{s.maxSkipped < 0, "max-skipped", "0 or more"},
@@ -139,7 +144,7 @@ func (p *Program) check(s *settings) error {
 	if err := optim.CheckSchedule(t.LR); err != nil {
 		return usagef("%v", err)
 	}
-	if len(t.Data) == 0 {
+	if len(t.Data) == 0 && t.Steps > 0 {
 		return usagef("there is no data to train on").hint("give files with `--data PATH`, or write `data = \"...\"` in the train block of %s", p.Plan.Source)
 	}
 	if (len(t.EvalData) > 0 || t.Holdout > 0) && !p.canEvaluate() {

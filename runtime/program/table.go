@@ -52,6 +52,9 @@ func (s *session) table() []telemetry.Setting {
 	if s.from != nil {
 		add("resumed from", "%s", s.from.Path)
 	}
+	if s.foreign != nil {
+		add("weights from", "%s", s.foreign.folder.Path)
+	}
 	return rows
 }
 

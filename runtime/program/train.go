@@ -23,6 +23,8 @@ type session struct {
 	*settings
 	outw io.Writer
 
+	foreign *foreignWeights // nil: they start as the model says, or are resumed
+
 	corpus *data.Corpus // training
 	loader *data.Loader
 	eval   *data.Evaluation // nil: none
@@ -49,15 +51,22 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	s := &session{prog: p, plan: p.Plan, settings: set, outw: out, began: time.Now(), evaluated: -1, savedStep: -1}
-	if err := s.openData(); err != nil {
+	if err := s.openWeights(); err != nil {
 		return err
 	}
-	defer s.corpus.Close()
+	defer s.foreign.close()
 	if !set.noCheck {
 		if err := preflight(p.Plan, false); err != nil {
 			return err
 		}
 	}
+	if s.train.Steps == 0 {
+		return s.adopt(out, errw)
+	}
+	if err := s.openData(); err != nil {
+		return err
+	}
+	defer s.corpus.Close()
 	unlock, err := s.openFolder()
 	if err != nil {
 		return err
@@ -70,6 +79,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	for _, path := range s.aside {
 		fmt.Fprintf(errw, "note: a damaged checkpoint is now %s\n", path)
 	}
+	s.say(errw)
 	if s.from != nil {
 		fmt.Fprint(errw, noteOf(s.changes()))
 	}
@@ -166,6 +176,10 @@ func (s *session) openFolder() (unlock func(), err error) {
 		unlock()
 		return nil, err
 	}
+	if err := s.keepWeights(); err != nil {
+		unlock()
+		return nil, err
+	}
 	return unlock, nil
 }
 
@@ -185,11 +199,14 @@ func (s *session) mayUse() (err error) {
 
 // start gives the weights their first values, or those of the checkpoint.
 func (s *session) start() error {
+	state := slabs{e: s.engine}
+	if s.foreign != nil {
+		return s.foreign.load(&state)
+	}
 	if s.from == nil {
 		return initialize(s.engine, s.train.Seed)
 	}
 	st := s.from.State
-	state := slabs{e: s.engine}
 	if err := s.from.LoadSlabs(s.plan, state.view, true); err != nil {
 		return err
 	}
@@ -279,7 +296,7 @@ func (s *session) save(st engine.State) error {
 	}
 	path, err := checkpoint.Save(s.out, checkpoint.State{
 		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
-		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.corpus.ID(),
+		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.dataID(),
 		Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Compiler: s.plan.Compiler,
 	}, files, keep)
 	if err != nil {
@@ -289,6 +306,14 @@ func (s *session) save(st engine.State) error {
 	s.eta.Extra(time.Since(start).Seconds())
 	fmt.Fprintf(s.outw, "save %d/%d  %s\n", st.Step, s.train.Steps, filepath.Clean(path))
 	return nil
+}
+
+// dataID identifies the training data; a run of no steps has none.
+func (s *session) dataID() string {
+	if s.corpus == nil {
+		return ""
+	}
+	return s.corpus.ID()
 }
 
 // wayBack says how to go on after a failure.

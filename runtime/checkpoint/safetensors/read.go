@@ -80,6 +80,26 @@ func Read(path string, r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
+// Header checks the part of a file before its data alone, length word included, and returns
+// what it says; path is for messages.
+func Header(path string, header []byte) ([]Tensor, map[string]string, error) {
+	if len(header) < 8 || binary.LittleEndian.Uint64(header) != uint64(len(header)-8) {
+		return nil, nil, malformed(path, "its length word does not give its %d bytes", len(header))
+	}
+	ts, meta, err := parseHeader(header[8:])
+	if err == nil {
+		var size int64
+		for i := range ts {
+			size = max(size, ts[i].off+ts[i].Bytes)
+		}
+		err = tile(ts, size)
+	}
+	if err != nil {
+		return nil, nil, malformed(path, "%v", err)
+	}
+	return ts, meta, nil
+}
+
 // Lookup returns a tensor by name, nil when there is none.
 func (f *File) Lookup(name string) *Tensor {
 	if i, ok := f.byName[name]; ok {
@@ -90,6 +110,9 @@ func (f *File) Lookup(name string) *Tensor {
 
 // Data reads the bytes of a tensor as they lie in the file (little-endian).
 func (f *File) Data(t *Tensor) io.Reader { return io.NewSectionReader(f.r, t.off, t.Bytes) }
+
+// DataAt is Data for reading at any place.
+func (f *File) DataAt(t *Tensor) io.ReaderAt { return io.NewSectionReader(f.r, t.off, t.Bytes) }
 
 // All reads the whole file from its first byte.
 func (f *File) All() io.Reader { return io.NewSectionReader(f.r, 0, f.Size) }

@@ -1,0 +1,245 @@
+package hf
+
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Description is what a configuration says of a model.
+type Description struct {
+	Arch    string       // "Qwen2ForCausalLM"
+	Family  string       // the family's .mt: "llama", "gpt2"
+	Values  []plan.Value // its parameters, all of them, in its order
+	Context int64        // positions that the model was trained on
+	Notes   []string     // what is left out and may be missed
+}
+
+// arch is one known architecture.
+type arch struct {
+	name, kind string // of "architectures" and "model_type"
+	family     string
+	describe   func(r *reader) []plan.Value
+}
+
+// archs are the known architectures.
+var archs = []arch{
+	{"GPT2LMHeadModel", "gpt2", "gpt2", describeGPT2},
+	{"LlamaForCausalLM", "llama", "llama", describeLlama},
+	{"MistralForCausalLM", "mistral", "llama", describeMistral},
+	{"Qwen2ForCausalLM", "qwen2", "llama", describeQwen2},
+	{"Qwen3ForCausalLM", "qwen3", "llama", describeQwen3},
+}
+
+// Architectures lists the names of the known architectures.
+func Architectures() []string {
+	var out []string
+	for _, a := range archs {
+		out = append(out, a.name)
+	}
+	return out
+}
+
+// Describe reads a folder's configuration. What it has that the family cannot express is an
+// error that names all of it.
+func (f *Folder) Describe() (*Description, error) {
+	return describe(filepath.Join(f.Path, configFile), f.Config)
+}
+
+func describe(path string, config object) (*Description, error) {
+	a, err := find(path, config)
+	if err != nil {
+		return nil, err
+	}
+	r := newReader(config)
+	d := &Description{Arch: a.name, Family: a.family, Values: a.describe(r)}
+	if a.family == "gpt2" {
+		d.Context = r.whole("n_positions", 1024)
+	} else {
+		d.Context = r.whole("max_position_embeddings", 2048)
+	}
+	r.finish()
+	d.Notes = r.notes
+	if len(r.faults) > 0 {
+		return nil, fault.New("MT0641", path, "%s cannot be had with this configuration:%s", a.name, lines(r.faults)).
+			Help("an import that passed this over would compute something else; take a model without it")
+	}
+	return d, nil
+}
+
+// lines puts each text on a line of its own, indented below a message.
+func lines(list []string) string {
+	return "\n    " + strings.Join(list, "\n    ")
+}
+
+// find returns the architecture that a configuration names.
+func find(path string, config object) (*arch, error) {
+	kind, _ := config["model_type"].(string)
+	var names []string
+	switch list := config["architectures"].(type) {
+	case nil:
+	case []any:
+		for _, v := range list {
+			s, ok := v.(string)
+			if !ok {
+				return nil, fault.New("MT0641", path, "architectures has %s, names are wanted", jsonText(v))
+			}
+			names = append(names, s)
+		}
+	default:
+		return nil, fault.New("MT0641", path, "architectures is %s, a list is wanted", jsonText(list))
+	}
+	for _, n := range names {
+		for i := range archs {
+			if archs[i].name == n {
+				if kind != "" && kind != archs[i].kind {
+					return nil, fault.New("MT0641", path, "the architecture is %s and the model_type %q, not %q", n, kind, archs[i].kind)
+				}
+				return &archs[i], nil
+			}
+		}
+	}
+	// A base model, stored without its head, is named otherwise: LlamaModel.
+	for i := range archs {
+		base := strings.TrimSuffix(strings.TrimSuffix(archs[i].name, "ForCausalLM"), "LMHeadModel") + "Model"
+		if kind == archs[i].kind && (len(names) == 0 || len(names) == 1 && names[0] == base) {
+			return &archs[i], nil
+		}
+	}
+	what := strings.Join(names, ", ")
+	if what == "" {
+		what = "no architecture"
+		if kind != "" {
+			what = fmt.Sprintf("the model_type %q", kind)
+		}
+	}
+	known := Architectures()
+	sort.Strings(known)
+	return nil, fault.New("MT0641", path, "the configuration names %s, which is not known", what).
+		Help("known are %s", strings.Join(known, ", "))
+}
+
+// value is a parameter of a family.
+func value(name string, v any) plan.Value { return plan.Value{Name: name, Text: fmt.Sprint(v)} }
+
+func describeGPT2(r *reader) []plan.Value {
+	d := r.whole("n_embd")
+	if act := r.word("activation_function", "gelu_new"); act != "gelu_new" && act != "gelu_pytorch_tanh" {
+		r.fault("activation_function is %q; gelu_new is built", act)
+	}
+	r.only("scale_attn_weights", true, "scores are divided by the root of the head size here")
+	r.only("scale_attn_by_inverse_layer_idx", false, "scores are scaled alike in every layer here")
+	r.only("add_cross_attention", false, "a decoder alone is built")
+	r.only("tie_word_embeddings", true, "GPT-2's head is its token table here")
+	r.boolean("reorder_and_upcast_attn", false) // scores are f32 anyway
+	r.dropout("attn_pdrop", "embd_pdrop", "resid_pdrop")
+	return []plan.Value{
+		value("D", d), value("L", r.whole("n_layer")), value("H", r.whole("n_head")), value("V", r.whole("vocab_size")),
+		value("context", r.whole("n_positions", 1024)), value("F", r.whole("n_inner", 4*d)), value("eps", r.number("layer_norm_epsilon", 1e-5)),
+	}
+}
+
+// defaults are what a class of transformers takes for keys that a configuration leaves out.
+type defaults struct {
+	kv, headDim int64 // 0: heads, width / heads
+	theta, eps  float64
+	bias        bool // of queries, keys and values
+	norm        bool // of heads
+}
+
+// llama reads what the families with Llama's layer share; window is the value of `window`.
+func (r *reader) llama(d defaults, window string) []plan.Value {
+	if act := r.word("hidden_act", "silu"); act != "silu" && act != "swish" {
+		r.fault("hidden_act is %q; silu is built", act)
+	}
+	r.dropout("attention_dropout", "hidden_dropout", "embedding_dropout")
+	width, heads := r.whole("hidden_size"), r.whole("num_attention_heads")
+	if d.kv == 0 {
+		d.kv = heads
+	}
+	kv := r.whole("num_key_value_heads", d.kv)
+	if heads%kv != 0 {
+		r.fault("num_attention_heads is %d, no multiple of num_key_value_heads, which is %d", heads, kv)
+	}
+	if d.headDim == 0 {
+		d.headDim = width / heads
+		if _, given := r.get("head_dim"); !given && width%heads != 0 {
+			r.fault("hidden_size is %d, no multiple of num_attention_heads, which is %d, and there is no head_dim", width, heads)
+		}
+	}
+	theta, scaling := r.rope(d.theta)
+	return []plan.Value{
+		value("D", width), value("L", r.whole("num_hidden_layers")), value("H", heads), value("KV", kv),
+		value("F", r.whole("intermediate_size")), value("V", r.whole("vocab_size")), value("hd", r.whole("head_dim", d.headDim)),
+		value("theta", theta), value("eps", r.number("rms_norm_eps", d.eps)), value("scaling", scaling),
+		value("qkv_bias", d.bias), value("qk_norm", d.norm), value("window", window), value("tied", r.boolean("tie_word_embeddings", false)),
+	}
+}
+
+func describeLlama(r *reader) []plan.Value {
+	return r.llama(defaults{theta: 1e4, eps: 1e-6}, "none")
+}
+
+func describeMistral(r *reader) []plan.Value {
+	window := "none"
+	if _, there := r.keys["sliding_window"]; !there {
+		window = "4096"
+	} else if w := r.whole("sliding_window", 0); w > 0 {
+		window = fmt.Sprint(w)
+	}
+	return r.llama(defaults{kv: 8, theta: 1e4, eps: 1e-6}, window)
+}
+
+func describeQwen2(r *reader) []plan.Value {
+	return r.llama(defaults{kv: 32, theta: 1e4, eps: 1e-6, bias: true}, r.layeredWindow())
+}
+
+func describeQwen3(r *reader) []plan.Value {
+	return r.llama(defaults{kv: 32, headDim: 128, theta: 1e4, eps: 1e-6, norm: true}, r.layeredWindow())
+}
+
+// layeredWindow reads the sliding window of models that may have one in some of their layers:
+// by layer_types, else from max_window_layers on. All layers are alike here.
+func (r *reader) layeredWindow() string {
+	on, from, size := r.boolean("use_sliding_window", false), int64(28), r.whole("sliding_window", 0)
+	if v, ok := r.get("max_window_layers"); ok {
+		n, whole := wholeOf(v)
+		if from = n; !whole || n < 0 {
+			r.fault("max_window_layers is %s, a whole number is wanted", jsonText(v))
+		}
+	}
+	layers := r.whole("num_hidden_layers")
+	sliding := max(0, layers-from)
+	if v, ok := r.get("layer_types"); ok {
+		list, _ := v.([]any)
+		sliding = 0
+		for _, t := range list {
+			switch t {
+			case "sliding_attention":
+				sliding++
+			case "full_attention":
+			default:
+				r.fault("layer_types has %s; there are full_attention and sliding_attention", jsonText(t))
+			}
+		}
+		if int64(len(list)) != layers {
+			r.fault("layer_types has %d entries for %d layers", len(list), layers)
+		}
+		if sliding > 0 && !on {
+			r.fault("layer_types has sliding_attention, and use_sliding_window is false")
+		}
+	}
+	switch {
+	case !on || sliding == 0:
+		return "none"
+	case size == 0:
+		return "none" // transformers takes it so too
+	case sliding < layers:
+		r.fault("%d of %d layers have a sliding window: all layers are alike here", sliding, layers)
+	}
+	return fmt.Sprint(size)
+}

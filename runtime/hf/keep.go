@@ -1,0 +1,192 @@
+package hf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
+	"github.com/megatrain/mtc/runtime/fault"
+)
+
+// A run folder keeps of the folder that its weights came from:
+//
+//	hf/NAME             files that are neither weights nor the tokenizer's, as they were
+//	hf/SHARD.header     the header of each shard: names, order, dtypes, metadata
+//	hf/buffers.safetensors  constants that lay among the weights
+//	tokenizer/NAME      the tokenizer's files, as they were
+const (
+	keepFolder      = "hf"
+	tokenizerFolder = "tokenizer"
+	headerSuffix    = ".header"
+	buffersFile     = "buffers.safetensors"
+)
+
+// Bounds of what is copied.
+const (
+	maxCopied  = 256 << 20
+	maxBuffers = 4 << 30
+)
+
+// tokenizerFiles are the files that together are a tokenizer.
+var tokenizerFiles = []string{
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+	"vocab.txt", "tokenizer.model", "tekken.json", "chat_template.jinja", "chat_template.json",
+}
+
+// isTokenizer says whether a file belongs to the tokenizer.
+func isTokenizer(name string) bool {
+	return slices.Contains(tokenizerFiles, name) || strings.HasSuffix(name, ".tiktoken") || strings.HasSuffix(name, ".jinja")
+}
+
+// isKept says whether another file is worth keeping: configurations and words about the model.
+func isKept(name string) bool {
+	if strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".index.json") {
+		return name == indexFile
+	}
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".json", ".md", ".txt":
+		return true
+	}
+	base := strings.ToUpper(name)
+	return strings.HasPrefix(base, "LICENSE") || strings.HasPrefix(base, "NOTICE") || base == "USE_POLICY.MD"
+}
+
+// Kept says whether a run folder keeps such a folder.
+func Kept(run string) bool {
+	_, err := os.Stat(filepath.Join(run, keepFolder, configFile))
+	return err == nil
+}
+
+// Keep copies into a run folder what an export needs; what an earlier run left there goes.
+func (m *Matching) Keep(run string) error {
+	if err := m.keep(run); err != nil {
+		var f *fault.Error
+		if errors.As(err, &f) {
+			return err
+		}
+		return cannotWrite(run, err)
+	}
+	return nil
+}
+
+func cannotWrite(path string, err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		path, err = pe.Path, pe.Err
+	}
+	return fault.New("MT0623", path, "cannot be written").Wrap(err).ByCause().Help("free some space, or give another folder")
+}
+
+func (m *Matching) keep(run string) error {
+	for _, dir := range []string{keepFolder, tokenizerFolder} {
+		if err := os.RemoveAll(filepath.Join(run, dir)); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(run, keepFolder), 0o777); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(m.folder.Path)
+	if err != nil {
+		return unreadable(m.folder.Path, err)
+	}
+	for _, e := range entries {
+		to := keepFolder
+		switch {
+		case isTokenizer(e.Name()):
+			to = tokenizerFolder
+		case !isKept(e.Name()):
+			continue
+		}
+		if err := copyFile(filepath.Join(m.folder.Path, e.Name()), filepath.Join(run, to, e.Name())); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.folder.Shards {
+		header := make([]byte, s.HeaderBytes())
+		if _, err := io.ReadFull(s.All(), header); err != nil {
+			return unreadable(s.Path, err)
+		}
+		if err := os.WriteFile(filepath.Join(run, keepFolder, s.Name+headerSuffix), header, 0o666); err != nil {
+			return err
+		}
+	}
+	return m.keepBuffers(filepath.Join(run, keepFolder, buffersFile))
+}
+
+func (m *Matching) keepBuffers(path string) error {
+	if len(m.buffers) == 0 {
+		return nil
+	}
+	var list []safetensors.Entry
+	var total int64
+	for _, t := range m.buffers {
+		if total += t.Bytes; total > maxBuffers {
+			return fault.New("MT0642", m.folder.Path, "the constants among its weights, such as %s, have more than %d bytes", t.Name, int64(maxBuffers))
+		}
+		list = append(list, safetensors.Entry{Name: t.Name, DType: t.DType, Shape: t.Shape, Stream: func(w io.Writer) error {
+			_, err := io.Copy(w, t.shard.Data(t.Tensor))
+			return err
+		}})
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(safetensors.Write(f, nil, list), f.Close())
+}
+
+// copyFile copies a regular file, following a link to one, as folders of downloads have them.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return unreadable(from, err)
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	switch {
+	case err != nil:
+		return unreadable(from, err)
+	case info.IsDir():
+		return nil
+	case !info.Mode().IsRegular():
+		return unreadable(from, errors.New("it is not a regular file"))
+	case info.Size() > maxCopied:
+		return unreadable(from, fmt.Errorf("it has %d bytes, at most %d are copied", info.Size(), int64(maxCopied)))
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, maxCopied))
+	return errors.Join(err, out.Close())
+}
+
+// KeepAgain copies what one run folder keeps into another; one that keeps nothing leaves the
+// other as it is.
+func KeepAgain(from, to string) error {
+	for _, dir := range []string{keepFolder, tokenizerFolder} {
+		entries, err := os.ReadDir(filepath.Join(from, dir))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if err := copyFile(filepath.Join(from, dir, e.Name()), filepath.Join(to, dir, e.Name())); err != nil {
+				var f *fault.Error
+				if errors.As(err, &f) {
+					return err
+				}
+				return cannotWrite(to, err)
+			}
+		}
+	}
+	return nil
+}

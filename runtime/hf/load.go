@@ -1,0 +1,207 @@
+package hf
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// block is how many numbers are converted at a time.
+const block = 1 << 15
+
+// Load fills the weights of a plan, slab by slab; after calls done once a slab is whole (it
+// may be nil). Beside the plan's memory it takes that of one tensor where the tensor is
+// transposed, else that of a block. When it fails, the memory holds nothing that may be used.
+func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) error {
+	if err := m.Twins(); err != nil {
+		return err
+	}
+	at := map[string][]use{}
+	for i := range m.entries {
+		for j, path := range m.entries[i].Params {
+			at[path] = append(at[path], use{&m.entries[i], j})
+		}
+	}
+	for i := range p.Slabs {
+		s := &p.Slabs[i]
+		masters := checkpoint.MastersOf(s, view)
+		for _, x := range s.Params {
+			for _, u := range at[x.Name] {
+				if err := u.fill(&masters, x.Off); err != nil {
+					return err
+				}
+			}
+		}
+		if done == nil {
+			continue
+		}
+		if err := done(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// use is a parameter of an entry.
+type use struct {
+	*entry
+	param int
+}
+
+// fill writes the parameter into its slab from off on.
+func (u use) fill(to *checkpoint.Masters, off int64) error {
+	put := func(v []float32) error {
+		to.Write(off, v)
+		off += int64(len(v))
+		return nil
+	}
+	transposed := strings.Contains(u.Op, "transpose")
+	for _, t := range u.from {
+		from, n := int64(0), t.Elems()
+		if u.rows != nil && len(u.Params) > 1 {
+			from, n = u.rows[u.param], u.rows[u.param+1]-u.rows[u.param]
+			if !transposed {
+				per := t.Elems() / max(1, u.rows[len(u.rows)-1])
+				from, n = from*per, n*per
+			}
+		} else if transposed {
+			n = t.Shape[1]
+		}
+		var err error
+		if transposed {
+			err = t.columns(from, n, put)
+		} else {
+			err = t.elements(from, n, put)
+		}
+		if err != nil {
+			return t.failed(err)
+		}
+	}
+	return nil
+}
+
+// elements reads n elements from one on, in blocks.
+func (t *located) elements(from, n int64, put func([]float32) error) error {
+	w := width(t.DType)
+	in := io.NewSectionReader(t.shard.DataAt(t.Tensor), from*w, n*w)
+	raw, out := make([]byte, min(n, block)*w), make([]float32, min(n, block))
+	for n > 0 {
+		k := min(n, block)
+		if _, err := io.ReadFull(in, raw[:k*w]); err != nil {
+			return err
+		}
+		decode(out[:k], raw, t.DType)
+		if err := put(out[:k]); err != nil {
+			return err
+		}
+		n -= k
+	}
+	return nil
+}
+
+// columns reads n columns of a matrix from one on, as rows: the matrix is in memory as it is
+// stored, and a few rows of the result beside it.
+func (t *located) columns(from, n int64, put func([]float32) error) error {
+	raw := make([]byte, t.Bytes)
+	if _, err := io.ReadFull(t.shard.Data(t.Tensor), raw); err != nil {
+		return err
+	}
+	return columns(raw, t.DType, t.Shape[0], t.Shape[1], from, n, put)
+}
+
+// columns hands out columns of a matrix [rows, cols] as rows, some at a time.
+func columns(raw []byte, dtype string, rows, cols, from, n int64, put func([]float32) error) error {
+	const strip = 32 // columns gathered in one pass over the rows
+	w := width(dtype)
+	part, out := make([]float32, strip), make([]float32, strip*rows)
+	for at := from; at < from+n; at += strip {
+		k := min(strip, from+n-at)
+		for r := range rows {
+			decode(part[:k], raw[(r*cols+at)*w:], dtype)
+			for j := range k {
+				out[j*rows+r] = part[j]
+			}
+		}
+		if err := put(out[:k*rows]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *located) failed(err error) error {
+	return fault.New("MT0602", t.shard.Path, "tensor %s cannot be read", t.Name).Wrap(err)
+}
+
+// Twins compares tensors that are stored twice, as a tied head can be. Two that differ are no
+// one tensor, whatever the configuration says.
+func (m *Matching) Twins() error {
+	var faults []string
+	for i := range m.entries {
+		e := &m.entries[i]
+		for _, t := range e.also {
+			same, err := e.from[0].equal(t)
+			if err != nil {
+				return err
+			}
+			if !same {
+				faults = append(faults, fmt.Sprintf("%s differs from %s, and the model has one tensor for both", t.Name, e.from[0].Name))
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fault.New("MT0643", m.folder.Path, "the weights contradict the configuration:%s", lines(faults)).
+		Help("where the head is one of its own, say \"tie_word_embeddings\": false in config.json and import again; where it is not, remove the copy")
+}
+
+// equal compares two tensors of one shape by value.
+func (t *located) equal(o *located) (bool, error) {
+	if t.DType != o.DType {
+		return t.equalValues(o)
+	}
+	a, b := t.shard.Data(t.Tensor), o.shard.Data(o.Tensor)
+	x, y := make([]byte, 1<<16), make([]byte, 1<<16)
+	for left := t.Bytes; left > 0; {
+		k := min(left, int64(len(x)))
+		if _, err := io.ReadFull(a, x[:k]); err != nil {
+			return false, t.failed(err)
+		}
+		if _, err := io.ReadFull(b, y[:k]); err != nil {
+			return false, o.failed(err)
+		}
+		if !bytes.Equal(x[:k], y[:k]) {
+			return false, nil
+		}
+		left -= k
+	}
+	return true, nil
+}
+
+// equalValues compares tensors of two dtypes.
+func (t *located) equalValues(o *located) (bool, error) {
+	same := true
+	at := int64(0)
+	err := t.elements(0, t.Elems(), func(v []float32) error {
+		i := 0
+		err := o.elements(at, int64(len(v)), func(w []float32) error {
+			for _, x := range w {
+				same = same && x == v[i]
+				i++
+			}
+			return nil
+		})
+		at += int64(len(v))
+		return err
+	})
+	if err != nil {
+		return false, t.failed(err)
+	}
+	return same, nil
+}

@@ -1,0 +1,89 @@
+package program
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/hf"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// export is the export command: a checkpoint of a run, its newest or a given one, as a
+// Hugging Face folder.
+func (p *Program) export(args []string, out, errw io.Writer) error {
+	var to, dtype, size string
+	fs := newFlagSet("export", ExportFlags)
+	fs.usage = "export [RUN] --hf DIR [flags]"
+	fs.bind("hf", &to)
+	fs.bind("dtype", &dtype)
+	fs.bind("shard-size", &size)
+	rest, err := fs.parse(args, out)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	req := hf.Request{Plan: p.Plan}
+	if err == nil {
+		req.ShardBytes, err = shardBytes(size)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 1:
+		return usagef("`export` takes one run folder, not %d", len(rest))
+	case to == "":
+		return usagef("`export` needs a folder to write").hint("`export --hf DIR`")
+	}
+	known := map[string]string{"": "", "f32": "F32", "f16": "F16", "bf16": "BF16"}
+	var ok bool
+	if req.DType, ok = known[dtype]; !ok {
+		return usagef("`--dtype` cannot be `%s`", dtype).hint("write f32, f16 or bf16")
+	}
+	dir := ""
+	if len(rest) == 1 {
+		dir = rest[0]
+	} else if self, err := os.Executable(); err == nil {
+		dir = filepath.Dir(self)
+	}
+	if req.Checkpoint, err = checkpoint.Resolve(dir, dir); err != nil {
+		return err
+	}
+	if err := req.Checkpoint.Match(p.Plan); err != nil {
+		return err
+	}
+	req.Run = filepath.Dir(filepath.Clean(req.Checkpoint.Path))
+	res, err := hf.Export(to, &req)
+	if err != nil {
+		return err
+	}
+	for _, n := range res.Notes {
+		fmt.Fprintf(errw, "note: %s\n", n)
+	}
+	fmt.Fprintf(out, "%s: %s of step %d as %s, %d tensors, %s\n", to, p.Plan.Model, req.Checkpoint.State.Step,
+		res.Arch, res.Tensors, telemetry.Bytes(res.Bytes))
+	for _, line := range Wrap(strings.Join(res.Files, ", "), 76) {
+		fmt.Fprintf(out, "  %s\n", line)
+	}
+	return nil
+}
+
+// shardBytes reads a size such as 5GB or 500MiB; "" is 0.
+func shardBytes(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	unit := map[string]float64{"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "B": 1}
+	at := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
+	var x float64
+	if at > 0 {
+		if _, err := fmt.Sscanf(text[:at]+"\n", "%g\n", &x); err == nil && x*unit[strings.ToUpper(text[at:])] >= 1 {
+			return int64(x * unit[strings.ToUpper(text[at:])]), nil
+		}
+	}
+	return 0, usagef("`--shard-size` cannot be `%s`", text).hint("write a size: 5GB, 500MiB")
+}

@@ -1,0 +1,140 @@
+package program
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/hf"
+)
+
+// foreignWeights is the Hugging Face folder that a run's weights come from.
+type foreignWeights struct {
+	folder   *hf.Folder
+	matching *hf.Matching
+	notes    []string
+}
+
+// openWeights opens the folder of --from and holds it against the model: the names and shapes
+// of the weights, and what config.json says of the mathematics. Nothing is loaded yet.
+func (s *session) openWeights() error {
+	if s.settings.weights == "" {
+		return nil
+	}
+	w, err := s.prog.openForeign(s.settings.weights)
+	s.foreign = w
+	return err
+}
+
+func (p *Program) openForeign(dir string) (*foreignWeights, error) {
+	folder, err := hf.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &foreignWeights{folder: folder}
+	if err := w.compare(p); err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *foreignWeights) compare(p *Program) (err error) {
+	if w.matching, err = w.folder.Match(p.Plan.Foreign, hf.ShapesOf(p.Plan)); err != nil {
+		return err
+	}
+	d, err := w.folder.Describe()
+	switch {
+	case p.Plan.Family.Name == "":
+		w.notes = append(w.notes, fmt.Sprintf("%s is no model of a known family, so its weights are taken by name, and what config.json says is not compared", p.Plan.Model))
+		return nil
+	case err != nil:
+		return err
+	}
+	w.notes = d.Notes
+	if diff := hf.Differences(d, p.Plan.Family); len(diff) > 0 {
+		return fault.New("MT0643", w.folder.Path, "config.json is not of this program's %s: %s", p.Plan.Model, strings.Join(diff, ", ")).
+			Help("`mtc import %s` writes the model that it describes; to train another one from these weights, change a copy of config.json", fault.Shell(w.folder.Path))
+	}
+	return nil
+}
+
+// close closes the files; nil has none.
+func (w *foreignWeights) close() {
+	if w != nil {
+		w.folder.Close()
+	}
+}
+
+// load fills the engine's weights, a slab at a time.
+func (w *foreignWeights) load(state *slabs) error {
+	if err := w.matching.Load(state.e.Plan(), state.view, state.flush); err != nil {
+		return err
+	}
+	return state.flush()
+}
+
+// keepWeights puts what an export needs into the run folder: from the folder of --from, or
+// from the run that is gone on with in another folder.
+func (s *session) keepWeights() error {
+	if s.foreign != nil {
+		return s.foreign.matching.Keep(s.out)
+	}
+	if s.from == nil {
+		return nil
+	}
+	before := filepath.Dir(filepath.Clean(s.from.Path))
+	a, err := os.Stat(before)
+	b, err2 := os.Stat(s.out)
+	if err != nil || err2 == nil && os.SameFile(a, b) {
+		return nil
+	}
+	return hf.KeepAgain(before, s.out)
+}
+
+// adopt is a run of no steps: the weights of --from become a run with its first checkpoint,
+// to generate from or to export again.
+func (s *session) adopt(out, errw io.Writer) error {
+	unlock, err := s.openFolder()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s.say(errw)
+	if s.engine, err = s.prog.open(s.threads, false); err != nil {
+		return err
+	}
+	defer s.engine.Device().Close()
+	if err := s.start(); err != nil {
+		return err
+	}
+	if err := s.save(s.engine.State()); err != nil {
+		return err
+	}
+	s.report()
+	return nil
+}
+
+// say prints what is to be known of the weights.
+func (s *session) say(errw io.Writer) {
+	if s.foreign == nil {
+		return
+	}
+	for _, n := range s.foreign.notes {
+		fmt.Fprintf(errw, "note: %s\n", n)
+	}
+}
+
+// checkFrom refuses --from where it cannot be.
+func (s *settings) checkFrom(given bool) error {
+	switch {
+	case given && s.weights == "":
+		return usagef("`--from` is empty").hint("write the folder of a Hugging Face model")
+	case s.weights != "" && s.resume:
+		return usagef("`--from` and `--resume` exclude each other").hint("a resumed run has the weights of its checkpoint")
+	}
+	return nil
+}
