@@ -172,7 +172,7 @@ func readModule(dir string) (*Module, error) {
 // programRoots are the packages that generated programs of the CPU target import, from the
 // root of the source. What only other packages need (a GPU's driver, the compiler's parser)
 // is not asked of the module cache.
-var programRoots = []string{"runtime/program", "runtime/device/cpu", "runtime/ops/all"}
+var programRoots = []string{"runtime/program", "runtime/device/cpu", "runtime/ops/all", "runtime/bench"}
 
 // cudaModules are the binding of the GPU's driver and what it imports.
 var cudaModules = []string{"gorgonia.org/cu", "github.com/google/uuid", "github.com/pkg/errors"}

@@ -29,6 +29,7 @@ var verbs = []func(e *env) *cobra.Command{
 	newGenerateCmd,
 	newInspectCmd,
 	newDoctorCmd,
+	newBenchCmd,
 	newOpsCmd,
 	newExplainCmd,
 }

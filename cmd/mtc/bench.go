@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/megatrain/mtc/codegen"
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/runtime/bench"
+)
+
+// benchCmd is `mtc bench`.
+type benchCmd struct {
+	target  string
+	out     string
+	source  string
+	program string // only build it, here
+	results []string
+	asJSON  bool
+	quick   bool
+}
+
+func newBenchCmd(e *env) *cobra.Command {
+	var b benchCmd
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "measure this machine for `mtc plan`",
+		Long: "Measures matrix products by shape, attention, kernels bound by memory, copies, the\n" +
+			"optimizer and the disk, in under two minutes, and keeps the profile: `--machine this` is\n" +
+			"then this machine. For a GPU elsewhere, `--program` writes an executable whose output\n" +
+			"`--result` reads.",
+		Example: "  mtc bench\n  mtc bench --target cuda -o machine.json\n  mtc plan model.mt --machine machine.json",
+		Args:    argRange(0, 0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), e) },
+	}
+	fs := cmd.Flags()
+	enumFlag(fs, &b.target, "target", "", "what is measured", "cpu", "cuda")
+	fs.StringVarP(&b.out, "output", "o", "", "`FILE` to write the profile to as well")
+	fs.StringVar(&b.source, "mtc-source", "", "`DIR` of the source of mtc that programs are built from (default: found by itself)")
+	fs.StringVar(&b.program, "program", "", "only build the program that measures, as `FILE`")
+	fs.StringArrayVar(&b.results, "result", nil, "make the profile from what the program printed, in `FILE`; repeat it for several precisions")
+	fs.BoolVar(&b.quick, "quick", false, "few cases, in seconds: rougher")
+	fs.BoolVar(&b.asJSON, "json", false, "print the profile")
+	return cmd
+}
+
+func (b *benchCmd) run(ctx context.Context, e *env) error {
+	if b.program != "" {
+		return b.build(ctx, b.program)
+	}
+	var results []*bench.Result
+	var err error
+	if len(b.results) > 0 {
+		results, err = readResults(b.results)
+	} else {
+		results, err = b.measure(ctx, e)
+	}
+	if err != nil {
+		return err
+	}
+	m := profileOf(results, time.Now())
+	if err := m.Check(); err != nil {
+		return machineErrorf("the measurement is not whole: %v", err).hint("run `mtc bench` again on an idle machine")
+	}
+	text := m.JSON()
+	if b.out != "" {
+		if err := os.WriteFile(b.out, text, 0o666); err != nil {
+			return cannotWrite(b.out, err)
+		}
+	}
+	if len(b.results) == 0 {
+		if err := keepProfile(m, text); err != nil {
+			return err
+		}
+	}
+	if b.asJSON {
+		_, err := e.out.Write(text)
+		return err
+	}
+	writeProfile(e.out, m)
+	return nil
+}
+
+// build makes the program that measures.
+func (b *benchCmd) build(ctx context.Context, to string) error {
+	module, err := codegen.FindModule(b.source)
+	if err != nil {
+		return buildFault(err)
+	}
+	files, err := codegen.Bench(module, b.target)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mtc-bench-*")
+	if err != nil {
+		return machineErrorf("no folder for the build: %v", err)
+	}
+	defer os.RemoveAll(dir)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
+			return cannotWrite(dir, err)
+		}
+	}
+	var binary string
+	if b.target == "cuda" {
+		binary, err = codegen.BuildCUDA(ctx, dir, codegen.BenchName, module)
+	} else {
+		binary, err = codegen.Build(ctx, dir, codegen.BenchName)
+	}
+	if err != nil {
+		return buildFault(err)
+	}
+	in, err := os.Open(binary)
+	if err != nil {
+		return cannotWrite(to, err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o777)
+	if err != nil {
+		return cannotWrite(to, err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return cannotWrite(to, err)
+	}
+	if err := out.Close(); err != nil {
+		return cannotWrite(to, err)
+	}
+	return nil
+}
+
+// measure builds and runs the program, once for each precision of the target.
+func (b *benchCmd) measure(ctx context.Context, e *env) ([]*bench.Result, error) {
+	fmt.Fprintln(e.err, "building the program that measures")
+	dir, err := os.MkdirTemp("", "mtc-bench-*")
+	if err != nil {
+		return nil, machineErrorf("no folder for the build: %v", err)
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, codegen.BenchName)
+	if err := b.build(ctx, program); err != nil {
+		return nil, err
+	}
+	runs := [][]string{{"-disk", "."}}
+	if b.target == "cuda" {
+		runs = [][]string{{"-bf16", "-disk", "."}, {"-quick"}}
+	}
+	var out []*bench.Result
+	for _, args := range runs {
+		if b.quick {
+			args = append(args, "-quick")
+		}
+		var text bytes.Buffer
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Stdout, cmd.Stderr = &text, e.err
+		if err := cmd.Run(); err != nil {
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				return nil, machineErrorf("this machine could not be measured for %s", b.target).
+					hint("`mtc doctor` says what is missing")
+			}
+			return nil, machineErrorf("the program that measures does not run: %v", err)
+		}
+		r := &bench.Result{}
+		if err := json.Unmarshal(text.Bytes(), r); err != nil {
+			return nil, fmt.Errorf("the output of the program that measures: %w", err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// readResults reads what programs printed elsewhere.
+func readResults(paths []string) ([]*bench.Result, error) {
+	var out []*bench.Result
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, inputErrorf("%v", err)
+		}
+		r := &bench.Result{}
+		if err := json.Unmarshal(text, r); err != nil || r.Target == "" {
+			return nil, inputErrorf("%s is not what the program of `mtc bench --program` prints", path)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// keepProfile makes m the profile of this machine.
+func keepProfile(m *cost.Machine, text []byte) error {
+	path, err := cost.CacheFile(m.Target)
+	if err != nil {
+		return machineErrorf("the profile cannot be kept: %v", err).hint("set HOME, or write it to a file with `-o FILE`")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return cannotWrite(filepath.Dir(path), err)
+	}
+	if err := os.WriteFile(path, text, 0o666); err != nil {
+		return cannotWrite(path, err)
+	}
+	return nil
+}

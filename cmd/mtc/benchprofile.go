@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/runtime/bench"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// profileOf makes a profile of what was measured: the first result says all, further ones add
+// the rates of their precision.
+func profileOf(results []*bench.Result, now time.Time) *cost.Machine {
+	r := results[0]
+	source := fmt.Sprintf("measured %s by `mtc bench`", now.Format("2006-01-02"))
+	f := func(x float64) cost.Figure { return cost.Figure{Value: x, Source: source} }
+	m := &cost.Machine{
+		Name: cost.This, Title: r.Device, Target: r.Target,
+		DeviceMemory: f(float64(r.DeviceMemory)), HostMemory: f(float64(r.HostMemory)), Cores: f(float64(r.Cores)),
+		Rates: map[string]*cost.Rates{},
+		Link:  cost.Link{H2D: f(r.H2D), D2H: f(r.D2H), Both: f(min(r.Both, r.H2D, r.D2H)), Updating: f(min(r.Updating, r.Both)), Latency: f(r.Latency)},
+		Host: cost.Host{
+			Optimizer: f(r.Optimizer), Copying: f(min(r.Copying, r.Optimizer)), Memory: f(r.Memory), FirstTouch: f(r.FirstTouch),
+		},
+		Disk: cost.Disk{Read: f(r.DiskRead), Write: f(r.DiskWrite)},
+	}
+	for _, t := range r.Threads {
+		m.Host.Threads = append(m.Host.Threads, cost.Threads{Threads: int64(t.Threads), Rate: t.Rate})
+	}
+	for _, r := range results {
+		m.Rates[r.Precision] = ratesOf(r, source)
+	}
+	return m
+}
+
+// ratesOf sorts what was measured of kernels into tables.
+func ratesOf(r *bench.Result, source string) *cost.Rates {
+	out := &cost.Rates{
+		Product: cost.Table{Source: source}, Attention: cost.Table{Source: source},
+		Kernels: map[string]cost.Curve{}, Launch: cost.Figure{Value: r.Launch, Source: source},
+	}
+	largest := map[string]int64{}
+	for _, k := range r.Kernels {
+		p := cost.Point{Form: k.Shape.Form, M: k.Shape.M, N: k.Shape.N, K: k.Shape.K, Rate: float64(k.FLOPs) / k.Seconds}
+		switch k.Shape.Class {
+		case op.Product:
+			out.Product.Points = append(out.Product.Points, p)
+			continue
+		case op.Attending:
+			out.Attention.Points = append(out.Attention.Points, p)
+			continue
+		}
+		c := out.Kernels[k.Name]
+		c.Source = source
+		rate := float64(k.Bytes) / k.Seconds
+		at := sort.Search(len(c.Points), func(i int) bool { return c.Points[i].Bytes >= k.Bytes })
+		if at < len(c.Points) && c.Points[at].Bytes == k.Bytes {
+			c.Points[at].Rate = max(c.Points[at].Rate, rate)
+		} else {
+			c.Points = slices.Insert(c.Points, at, cost.Size{Bytes: k.Bytes, Rate: rate})
+		}
+		out.Kernels[k.Name] = c
+		if k.Name == "add.Forward" && k.Bytes > largest[k.Name] {
+			largest[k.Name], out.Memory = k.Bytes, cost.Figure{Value: rate, Source: source}
+		}
+		if k.Name == "update" && k.Bytes > largest[k.Name] {
+			largest[k.Name], out.Optimizer = k.Bytes, cost.Figure{Value: rate, Source: source}
+		}
+	}
+	return out
+}
+
+// writeProfile prints the figures that matter most.
+func writeProfile(w io.Writer, m *cost.Machine) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(w, "%s (%s): %s\n", m.Name, m.Target, m.Title)
+	row("memory", "%s device, %s host, %d cores", telemetry.Bytes(int64(m.DeviceMemory.Value)), telemetry.Bytes(int64(m.HostMemory.Value)), int(m.Cores.Value))
+	for _, precision := range []string{"bf16", "f32"} {
+		r := m.Rates[precision]
+		if r == nil {
+			continue
+		}
+		lo, hi := rateRange(r.Product)
+		row(precision, "products %s to %sFLOP/s", scaled(lo), scaled(hi))
+		lo, hi = rateRange(r.Attention)
+		row("", "attention %s to %sFLOP/s, memory %sB/s, a launch %s", scaled(lo), scaled(hi), scaled(r.Memory.Value), seconds(r.Launch.Value))
+	}
+	row("copies", "%sB/s up, %sB/s down, %sB/s each at once, %sB/s beside the optimizer",
+		scaled(m.Link.H2D.Value), scaled(m.Link.D2H.Value), scaled(m.Link.Both.Value), scaled(m.Link.Updating.Value))
+	row("optimizer", "%sB/s, %sB/s beside copies (28 bytes a parameter)", scaled(m.Host.Optimizer.Value), scaled(m.Host.Copying.Value))
+	if m.Disk.Write.Value > 0 {
+		row("disk", "%sB/s read, %sB/s written", scaled(m.Disk.Read.Value), scaled(m.Disk.Write.Value))
+	}
+	row("from", "%s", m.Link.H2D.Source)
+}
+
+// rateRange are the smallest and the largest rate of a table.
+func rateRange(t cost.Table) (lo, hi float64) {
+	for i, p := range t.Points {
+		if i == 0 || p.Rate < lo {
+			lo = p.Rate
+		}
+		hi = max(hi, p.Rate)
+	}
+	return lo, hi
+}
+
+// scaled writes a rate in three digits: "55.4 G", to stand before a unit.
+func scaled(x float64) string {
+	units := []string{"", "k", "M", "G", "T", "P"}
+	i := 0
+	for i < len(units)-1 && x >= 999.5 {
+		x /= 1000
+		i++
+	}
+	digits := 0
+	switch {
+	case x < 9.995:
+		digits = 2
+	case x < 99.95:
+		digits = 1
+	}
+	return fmt.Sprintf("%.*f %s", digits, x, units[i])
+}
+
+// seconds writes a time in three digits.
+func seconds(s float64) string {
+	for _, u := range []struct {
+		name string
+		unit float64
+	}{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}} {
+		if s >= 0.9995*u.unit || u.name == "us" {
+			x := s / u.unit
+			digits := 0
+			switch {
+			case x < 9.995:
+				digits = 2
+			case x < 99.95:
+				digits = 1
+			}
+			return fmt.Sprintf("%.*f %s", digits, x, u.name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"math"
+
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/attention"
+	"github.com/megatrain/mtc/runtime/ops/linear"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+// products are the matrix products of a layer and of a chunk of the head, in their three forms.
+func (s sizes) products(act tensor.DType) []kase {
+	out := s.product(act, s.d, s.d)
+	out = append(out, s.product(act, s.d, s.f)...)
+	out = append(out, s.product(act, s.f, s.d)...)
+	if kv := s.kv * s.hd; kv != s.d {
+		out = append(out, s.product(act, s.d, kv)...)
+	}
+	head := s
+	head.b, head.t = 1, min(s.rows(), 2048)
+	if act == tensor.F32 {
+		head.t = min(s.rows(), 256)
+	}
+	return append(out, head.product(act, s.d, s.v)...)
+}
+
+func (s sizes) product(act tensor.DType, in, out int) []kase {
+	r := s.rows()
+	c := call(linear.Def, act, s, map[string]int{"x": in}, map[string]op.Value{"out": *op.IntValue(int64(out))})
+	return []kase{
+		s.make(c, "Forward", func(m *memory) func(device.Queue) {
+			a := linear.ForwardArgs{X: m.acts(r * in), Weight: m.acts(in * out), Y: m.acts(r * out), Rows: r, In: in, Out: out}
+			return func(q device.Queue) { linear.Forward(q, a) }
+		}),
+		s.make(c, "BackwardInput", func(m *memory) func(device.Queue) {
+			dx := m.acts(r * in)
+			a := linear.BackwardInputArgs{Weight: m.acts(in * out), DY: m.acts(r * out), DX: dx, Rows: r, In: in, Out: out}
+			return func(q device.Queue) { linear.BackwardInput(q, a) }
+		}),
+		s.make(c, "BackwardWeight", func(m *memory) func(device.Queue) {
+			dw := m.f32(in * out)
+			a := linear.BackwardWeightArgs{X: m.acts(r * in), DY: m.acts(r * out), DWeight: dw, AddDWeight: dw, Rows: r, In: in, Out: out}
+			return func(q device.Queue) { linear.BackwardWeight(q, a) }
+		}),
+	}
+}
+
+// attends is causal attention, forward and backward.
+func (s sizes) attends(act tensor.DType) []kase {
+	r, q, kv := s.rows(), s.heads*s.hd, s.kv*s.hd
+	c := call(&attention.Def, act, s, map[string]int{"q": q, "k": kv, "v": kv}, map[string]op.Value{
+		"heads": *op.IntValue(int64(s.heads)), "kv": *op.IntValue(int64(s.kv)), "causal": *op.BoolValue(true),
+	})
+	scale := float32(1 / math.Sqrt(float64(s.hd)))
+	return []kase{
+		s.make(c, "Forward", func(m *memory) func(device.Queue) {
+			a := attention.ForwardArgs{
+				Q: m.acts(r * q), K: m.acts(r * kv), V: m.acts(r * kv), Y: m.acts(r * q), Lse: m.f32(r * s.heads),
+				Batch: s.b, Seq: s.t, Heads: s.heads, KV: s.kv, HD: s.hd, Causal: true, Scale: scale,
+			}
+			return func(q device.Queue) { attention.Forward(q, a) }
+		}),
+		s.make(c, "Backward", func(m *memory) func(device.Queue) {
+			f := attention.ForwardArgs{
+				Q: m.acts(r * q), K: m.acts(r * kv), V: m.acts(r * kv), Y: m.acts(r * q), Lse: m.f32(r * s.heads),
+				Batch: s.b, Seq: s.t, Heads: s.heads, KV: s.kv, HD: s.hd, Causal: true, Scale: scale,
+			}
+			a := attention.BackwardArgs{
+				Q: f.Q, K: f.K, V: f.V, Y: f.Y, Lse: f.Lse, DY: m.acts(r * q), DQ: m.acts(r * q), DK: m.acts(r * kv), DV: m.acts(r * kv),
+				Batch: s.b, Seq: s.t, Heads: s.heads, KV: s.kv, HD: s.hd, Causal: true, Scale: scale,
+			}
+			done := false
+			return func(q device.Queue) {
+				if !done { // its sums have to be those of its scores
+					attention.Forward(q, f)
+					done = true
+				}
+				attention.Backward(q, a)
+			}
+		}),
+	}
+}
