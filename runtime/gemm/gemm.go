@@ -30,12 +30,12 @@ type Parallel interface {
 // NT is C[m,n] = add + A[m,k] B[n,k]^T + bias: the forward of a linear layer, x [m,k] by
 // weight [n,k]. add [m,n] may be nil, or c itself; bias [n] may be nil.
 func NT(p Parallel, m, n, k int, c, a, b, add, bias []float32) {
-	run(p, &job{m: m, n: n, k: k, c: c, ldc: n, add: add, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}})
+	NTPitch(p, m, n, k, c, n, a, b, add, bias)
 }
 
-// NTPitch is NT into rows of C that lie ldc >= n floats apart.
-func NTPitch(p Parallel, m, n, k int, c []float32, ldc int, a, b, bias []float32) {
-	run(p, &job{m: m, n: n, k: k, c: c, ldc: ldc, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}})
+// NTPitch is NT into rows of C, as those of add, that lie ldc >= n floats apart.
+func NTPitch(p Parallel, m, n, k int, c []float32, ldc int, a, b, add, bias []float32) {
+	run(p, &job{m: m, n: n, k: k, c: c, ldc: ldc, add: add, bias: bias, a: mat{a, k, 1}, b: mat{b, 1, k}})
 }
 
 // NN is C[m,n] = add + A[m,k] B[k,n]: the input gradient, dy [m,k] by weight [k,n] (k outputs,
@@ -67,7 +67,7 @@ type job struct {
 	kernels
 	m, n, k      int
 	ldc          int       // floats from one row of c to the next
-	c, add, bias []float32 // rows of add are dense
+	c, add, bias []float32 // rows of add lie as those of c
 	a            mat       // [m, k]
 	b            mat       // [k, n]
 }
@@ -200,7 +200,7 @@ func (j *job) empty() {
 		for x := range j.n {
 			var s float32
 			if j.add != nil {
-				s = j.add[i*j.n+x]
+				s = j.add[i*j.ldc+x]
 			}
 			if j.bias != nil {
 				s += j.bias[x]
@@ -284,11 +284,11 @@ func (j *job) start(m0, m1, n0, n1, k0 int) mat {
 	case j.add == nil:
 		return mat{j.bias, 0, 1}
 	case j.bias == nil:
-		return mat{j.add, j.n, 1}
+		return mat{j.add, j.ldc, 1}
 	}
 	for i := m0; i < m1; i++ {
 		for x := n0; x < n1; x++ {
-			j.c[i*j.ldc+x] = j.add[i*j.n+x] + j.bias[x]
+			j.c[i*j.ldc+x] = j.add[i*j.ldc+x] + j.bias[x]
 		}
 	}
 	return mat{j.c, j.ldc, 1}

@@ -170,14 +170,14 @@ func TestPitch(t *testing.T) {
 		}
 		for _, s := range [][4]int{{5, 33, 7, 64}, {14, 32, 256, 32}, {30, 70, 390, 128}, {64, 301, 500, 320}} {
 			m, n, k, ld := s[0], s[1], s[2], s[3]
-			x, w, bias := random(r, m*k), random(r, n*k), random(r, n)
+			x, w, add, bias := random(r, m*k), random(r, n*k), random(r, m*n), random(r, n)
 			y, dx, dw := make([]float32, m*n), make([]float32, m*k), make([]float32, n*k)
-			NT(goroutines(2), m, n, k, y, x, w, nil, bias)
+			NT(goroutines(2), m, n, k, y, x, w, add, bias)
 			NN(goroutines(2), m, k, n, dx, y, w, nil)
 			TN(goroutines(2), n, k, m, dw, y, x, nil)
 			want := spread(m, n, ld, y)
 			got := spread(m, n, ld, nil)
-			NTPitch(goroutines(2), m, n, k, got, ld, x, w, bias)
+			NTPitch(goroutines(2), m, n, k, got, ld, x, w, spread(m, n, ld, add), bias)
 			if !slices.Equal(got, want) {
 				t.Errorf("%v: NTPitch differs", s)
 			}

@@ -23,7 +23,7 @@ func touch(s []float32, ld, rows, cols int, write bool) {
 func (j *job) announce(m0, m1, n0, n1 int) {
 	touch(j.c[m0*j.ldc+n0:], j.ldc, m1-m0, n1-n0, true)
 	if j.add != nil {
-		touch(j.add[m0*j.n+n0:], j.n, m1-m0, n1-n0, false)
+		touch(j.add[m0*j.ldc+n0:], j.ldc, m1-m0, n1-n0, false)
 	}
 	if j.bias != nil {
 		touch(j.bias[n0:], 0, 1, n1-n0, false)

@@ -36,7 +36,7 @@ func Gradients(l *Lowering) {
 			b.finishInputs()
 			b.zeroUnwritten()
 		}
-		l.split(b, forward, b.insts)
+		l.split(b, b.residuals(forward, b.insts), b.insts)
 	}
 }
 

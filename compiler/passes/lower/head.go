@@ -76,7 +76,7 @@ func (l *Lowering) lossFunction(t *tmpl, pre, tail []*ir.Node, train bool) *fn {
 		b.finishInputs()
 		b.zeroUnwritten()
 	}
-	f := b.function(kind, b.insts, nil)
+	f := b.function(kind, b.residuals(b.insts, nil), nil)
 	if chunked {
 		f.loop = ir.Loop{Rows: rows, Chunk: chunk}
 	}

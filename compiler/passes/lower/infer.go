@@ -27,6 +27,7 @@ func Infer(l *Lowering) {
 			b.inLoop, b.sizes, b.emit = true, size(t.Graph, 1, 1), size(t.Graph, 1, 1)
 			b.cached(last)
 		}
+		b.insts = b.residuals(b.insts, nil)
 		pins := map[*value]pin{}
 		l.placeOutputs(b, pins)
 		b.sizes = size(t.Graph, 1, l.Program.Prefill)

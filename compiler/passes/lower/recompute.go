@@ -56,8 +56,10 @@ func recomputed(b *builder, forward []*inst, saved []*value, at map[*value]pin) 
 		if !slices.ContainsFunc(in.writes, func(o operand) bool { return live[o.v] }) {
 			continue
 		}
-		for _, r := range in.reads {
-			live[r.v] = true
+		for _, list := range [][]operand{in.reads, in.adds} {
+			for _, r := range list {
+				live[r.v] = true
+			}
 		}
 		insts = append(insts, in)
 	}

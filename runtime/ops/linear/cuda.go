@@ -24,7 +24,7 @@ var biasCUDA = &device.Source{
 
 func forwardMatmul(a *device.Args) device.Matmul {
 	return device.Matmul{
-		M: a.I[0], N: a.I[2], K: a.I[1], A: a.P[0], B: a.P[1], TransB: true, Bias: a.P[2], D: a.P[3], LDD: a.I[3],
+		M: a.I[0], N: a.I[2], K: a.I[1], A: a.P[0], B: a.P[1], TransB: true, Bias: a.P[2], C: a.P[4], D: a.P[3], LDD: a.I[3],
 		DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype,
 	}
 }

@@ -7,17 +7,17 @@ type ForwardArgs struct {
 	X             device.Ptr // [Rows, In]
 	Weight        device.Ptr // [Out, In]
 	Bias          device.Ptr // [Out], may be nil
-	Y             device.Ptr // [Rows, Out]
+	AddY, Y       device.Ptr // [Rows, Out]; AddY may be nil
 	Rows, In, Out int
-	Pitch         int // elements from one row of Y to the next; 0: Out
+	Pitch         int // elements from one row of Y, and of AddY, to the next; 0: Out
 }
 
 var forward = device.Kernel{Name: "linear.forward", CPU: forwardCPU, Matmul: forwardMatmul}
 
-// Forward sets Y = X Weight^T + Bias.
+// Forward sets Y = AddY + X Weight^T + Bias.
 func Forward(q device.Queue, a ForwardArgs) {
 	q.Launch(&forward, device.Args{
-		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Bias, a.Y},
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Bias, a.Y, a.AddY},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
 	})
 }

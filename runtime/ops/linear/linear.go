@@ -7,7 +7,7 @@
 //
 // The three gradients are launches of their own: each reads only what it needs. Weights are
 // [out, in], row-major, as PyTorch and Hugging Face keep them. Rows of y may lie further apart
-// than it is wide (Pitch). With `tie` the weight is
+// than it is wide (Pitch). Forward takes an addend too, into which the compiler turns a residual. With `tie` the weight is
 // another one's tensor; it has the same shape.
 package linear
 
@@ -33,7 +33,7 @@ var Def = &op.Def{
 	RowWise: true,
 	Pitched: true,
 	Forward: op.WithCost(op.Launch{
-		Func: "Forward", Reads: []string{"x", "weight", "bias"}, Writes: []string{"y"}, Shape: forwardShape,
+		Func: "Forward", Reads: []string{"x", "weight", "bias"}, Writes: []string{"y"}, Adds: []string{"y"}, Shape: forwardShape,
 	}, forwardFLOPs),
 	Backward: []op.Launch{
 		op.WithCost(op.Launch{

@@ -18,7 +18,8 @@ func spread(rows, n, pitch int64) int64 {
 func forwardCPU(c device.CPU, a *device.Args) {
 	rows, in, out, pitch := a.I[0], a.I[1], a.I[2], a.I[3]
 	x, weight, bias := c.F32(a.P[0], rows*in), c.F32(a.P[1], out*in), c.F32(a.P[2], out)
-	gemm.NTPitch(c, int(rows), int(out), int(in), c.F32(a.P[3], spread(rows, out, pitch)), int(pitch), x, weight, bias)
+	n := spread(rows, out, pitch)
+	gemm.NTPitch(c, int(rows), int(out), int(in), c.F32(a.P[3], n), int(pitch), x, weight, c.F32(a.P[4], n), bias)
 }
 
 func backwardInputCPU(c device.CPU, a *device.Args) {

@@ -12,7 +12,7 @@ import (
 // own, that both give the same bits, and that the sum is right.
 func (s *setup) addOperands(t testing.TB) {
 	base := s.run(t, 2)
-	for _, l := range s.backward() {
+	for _, l := range append([]op.Launch{s.call.Def.Forward}, s.backward()...) {
 		for _, g := range l.Adds {
 			n := s.elems(g)
 			if n == 0 {

@@ -184,7 +184,7 @@ func TestDeclarationFaults(t *testing.T) {
 		"a pair out of thin": func(d *op.Def) { d.Forward.InPlace = [][2]string{{"z", "y"}} },
 		"no cost":            func(d *op.Def) { d.Forward.Cost = nil },
 		"the same name":      func(d *op.Def) { d.Backward = append(d.Backward, d.Forward) },
-		"adds to y":          func(d *op.Def) { d.Forward.Adds = []string{"y"} },
+		"adds to its input":  func(d *op.Def) { d.Forward.Adds = []string{"x"} },
 		"pass and launch":    func(d *op.Def) { d.PassThrough = true },
 	} {
 		d := *square

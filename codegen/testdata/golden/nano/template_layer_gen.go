@@ -6,7 +6,6 @@ package main
 import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/engine"
-	"github.com/megatrain/mtc/runtime/ops/add"
 	"github.com/megatrain/mtc/runtime/ops/attention"
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
@@ -15,15 +14,11 @@ import (
 )
 
 // layerForward computes x3 [B, T, D = 128] from x [B, T, D = 128] for one micro-batch. It keeps h,
-// hInv, q, k, v, qRope, kRope, a, aLse, o, x2, h2, h2Inv, gate, up and gateSwiglu for
-// layerBackward.
+// hInv, q, k, v, qRope, kRope, a, aLse, x2, h2, h2Inv, gate, up and gateSwiglu for layerBackward.
 func layerForward(queue device.Queue, b *engine.Binding) {
 	// What goes in and comes out.
 	x := b.In[0]   // [B, T, D = 128]
 	x3 := b.Out[0] // [B, T, D = 128]
-
-	// Passing through the place of a result.
-	down := b.Out[0] // [B, T, D = 128]
 
 	// Constant tables.
 	ropeCs := b.Tables[0] // [T, 2, 16]
@@ -38,7 +33,6 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 	kRope := b.Saved.At(LayerForwardKRope)           // [B, T, 64]
 	a := b.Saved.At(LayerForwardA)                   // [B, T, 128]
 	aLse := b.Saved.At(LayerForwardALse)             // [B, T, H = 4]
-	o := b.Saved.At(LayerForwardO)                   // [B, T, D = 128]
 	x2 := b.Saved.At(LayerForwardX2)                 // [B, T, D = 128]
 	h2 := b.Saved.At(LayerForwardH2)                 // [B, T, D = 128]
 	h2Inv := b.Saved.At(LayerForwardH2Inv)           // [B, T, 1]
@@ -62,8 +56,10 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 		Q: qRope, K: kRope, V: v, Y: a, Lse: aLse,
 		Batch: B, Seq: T, Heads: 4, KV: 2, HD: 32, Causal: true, Scale: 0.17677669,
 	}) // nano.mt:12
-	linear.Forward(queue, linear.ForwardArgs{X: a, Weight: w.At(LayerOWeight), Y: o, Rows: Rows, In: 128, Out: 128}) // nano.mt:13
-	add.Forward(queue, add.ForwardArgs{A: x, B: o, Y: x2, Rows: Rows, D: 128})                                       // nano.mt:13
+	linear.Forward(queue, linear.ForwardArgs{
+		X: a, Weight: w.At(LayerOWeight), Y: x2, AddY: x,
+		Rows: Rows, In: 128, Out: 128,
+	}) // nano.mt:13
 	rmsnorm.Forward(queue, rmsnorm.ForwardArgs{
 		X: x2, Weight: w.At(LayerMlpNormWeight), Y: h2, Inv: h2Inv,
 		Rows: Rows, D: 128, Per: 128, Eps: 1e-06,
@@ -75,10 +71,9 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 	linear.Forward(queue, linear.ForwardArgs{X: h2, Weight: w.At(LayerUpWeight), Y: up, Rows: Rows, In: 128, Out: 512}) // nano.mt:15
 	swiglu.Forward(queue, swiglu.ForwardArgs{Gate: gate, UP: up, Y: gateSwiglu, Rows: Rows, D: 512})                    // nano.mt:15
 	linear.Forward(queue, linear.ForwardArgs{
-		X: gateSwiglu, Weight: w.At(LayerDownWeight), Y: down,
+		X: gateSwiglu, Weight: w.At(LayerDownWeight), Y: x3, AddY: x2,
 		Rows: Rows, In: 512, Out: 128,
 	}) // nano.mt:15
-	add.Forward(queue, add.ForwardArgs{A: x2, B: down, Y: x3, Rows: Rows, D: 128}) // nano.mt:15
 }
 
 // layerBackward takes dX3 [B, T, D = 128] and computes dX [B, T, D = 128]. Gradients of the weights
@@ -225,7 +220,6 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	x3 := b.Out[0] // [rows, D = 128]
 
 	// Passing through the place of a result.
-	o := b.Out[0]  // [rows, D = 128]
 	x2 := b.Out[0] // [rows, D = 128]
 
 	// Constant tables.
@@ -249,7 +243,6 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	gate := b.Work.At(LayerInferGate)             // [rows, F = 512]
 	up := b.Work.At(LayerInferUp)                 // [rows, F = 512]
 	gateSwiglu := b.Work.At(LayerInferGateSwiglu) // [rows, F = 512]
-	down := b.Work.At(LayerInferDown)             // [rows, D = 128]
 
 	// Weights.
 	w := b.Weights[0]
@@ -273,8 +266,10 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 		Q: qRope, K: kRope, V: v, Kcache: aKcache, Vcache: aVcache, Y: a,
 		Batch: 1, Seq: b.Rows, Pos: b.Pos, Heads: 4, KV: 2, HD: 32, Causal: true, Scale: 0.17677669,
 	}) // nano.mt:12
-	linear.Forward(queue, linear.ForwardArgs{X: a, Weight: w.At(LayerOWeight), Y: o, Rows: b.Rows, In: 128, Out: 128}) // nano.mt:13
-	add.Forward(queue, add.ForwardArgs{A: x, B: o, Y: x2, Rows: b.Rows, D: 128})                                       // nano.mt:13
+	linear.Forward(queue, linear.ForwardArgs{
+		X: a, Weight: w.At(LayerOWeight), Y: x2, AddY: x,
+		Rows: b.Rows, In: 128, Out: 128,
+	}) // nano.mt:13
 	rmsnorm.Forward(queue, rmsnorm.ForwardArgs{
 		X: x2, Weight: w.At(LayerMlpNormWeight), Y: h2, Inv: h2Inv,
 		Rows: b.Rows, D: 128, Per: 128, Eps: 1e-06,
@@ -289,8 +284,7 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	}) // nano.mt:15
 	swiglu.Forward(queue, swiglu.ForwardArgs{Gate: gate, UP: up, Y: gateSwiglu, Rows: b.Rows, D: 512}) // nano.mt:15
 	linear.Forward(queue, linear.ForwardArgs{
-		X: gateSwiglu, Weight: w.At(LayerDownWeight), Y: down,
+		X: gateSwiglu, Weight: w.At(LayerDownWeight), Y: x3, AddY: x2,
 		Rows: b.Rows, In: 512, Out: 128,
 	}) // nano.mt:15
-	add.Forward(queue, add.ForwardArgs{A: x2, B: down, Y: x3, Rows: b.Rows, D: 128}) // nano.mt:15
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/engine"
-	"github.com/megatrain/mtc/runtime/ops/add"
 	"github.com/megatrain/mtc/runtime/ops/attention"
 	"github.com/megatrain/mtc/runtime/ops/fill"
 	"github.com/megatrain/mtc/runtime/ops/gelu"
@@ -23,7 +22,6 @@ func layer2Forward(queue device.Queue, b *engine.Binding) {
 	x3 := b.Out[0] // [B, T, D = 32]
 
 	// Passing through the place of a result.
-	o := b.Out[0]  // [B, T, D = 32]
 	x2 := b.Out[0] // [B, T, D = 32]
 
 	// Constant tables.
@@ -46,7 +44,6 @@ func layer2Forward(queue device.Queue, b *engine.Binding) {
 	h2Inv := b.Work.At(Layer2ForwardH2Inv)   // [B, T]
 	up := b.Work.At(Layer2ForwardUp)         // [B, T, F = 80]
 	upGelu := b.Work.At(Layer2ForwardUpGelu) // [B, T, F = 80]
-	down := b.Work.At(Layer2ForwardDown)     // [B, T, D = 32]
 
 	// Weights.
 	w := b.Weights[0]
@@ -69,10 +66,9 @@ func layer2Forward(queue device.Queue, b *engine.Binding) {
 		Batch: B, Seq: T, Heads: 4, KV: 2, HD: 8, Window: 32, Causal: true, Scale: 0.35355338,
 	}) // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{
-		X: a, Weight: w.At(Layer2OWeight), Bias: w.At(Layer2OBias), Y: o,
+		X: a, Weight: w.At(Layer2OWeight), Bias: w.At(Layer2OBias), Y: x2, AddY: x,
 		Rows: Rows, In: 32, Out: 32,
 	}) // window.mt:10
-	add.Forward(queue, add.ForwardArgs{A: x, B: o, Y: x2, Rows: Rows, D: 32}) // window.mt:10
 	layernorm.Forward(queue, layernorm.ForwardArgs{
 		X: x2, Weight: w.At(Layer2MlpNormWeight), Bias: w.At(Layer2MlpNormBias), Y: h2, Mean: h2Mean,
 		Inv:  h2Inv,
@@ -84,14 +80,13 @@ func layer2Forward(queue device.Queue, b *engine.Binding) {
 	}) // window.mt:12
 	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: Rows, D: 80}) // window.mt:12
 	linear.Forward(queue, linear.ForwardArgs{
-		X: upGelu, Weight: w.At(Layer2DownWeight), Y: down,
+		X: upGelu, Weight: w.At(Layer2DownWeight), Y: x3, AddY: x2,
 		Rows: Rows, In: 80, Out: 32,
 	}) // window.mt:12
-	add.Forward(queue, add.ForwardArgs{A: x2, B: down, Y: x3, Rows: Rows, D: 32}) // window.mt:12
 }
 
 // layer2Recompute computes again from x [B, T, D = 32] what layer2Backward reads: h, hInv, q, q2,
-// q2Inv, qRope, k, kRope, v, a, aLse, o, x2, h2, h2Mean, h2Inv, up and upGelu.
+// q2Inv, qRope, k, kRope, v, a, aLse, x2, h2, h2Mean, h2Inv, up and upGelu.
 func layer2Recompute(queue device.Queue, b *engine.Binding) {
 	// What goes in and comes out.
 	x := b.In[0] // [B, T, D = 32]
@@ -111,7 +106,6 @@ func layer2Recompute(queue device.Queue, b *engine.Binding) {
 	v := b.Saved.At(Layer2RecomputeV)           // [B, T, 16]
 	a := b.Saved.At(Layer2RecomputeA)           // [B, T, D = 32]
 	aLse := b.Saved.At(Layer2RecomputeALse)     // [B, T, H = 4]
-	o := b.Saved.At(Layer2RecomputeO)           // [B, T, D = 32]
 	x2 := b.Saved.At(Layer2RecomputeX2)         // [B, T, D = 32]
 	h2 := b.Saved.At(Layer2RecomputeH2)         // [B, T, D = 32]
 	h2Mean := b.Saved.At(Layer2RecomputeH2Mean) // [B, T]
@@ -140,10 +134,9 @@ func layer2Recompute(queue device.Queue, b *engine.Binding) {
 		Batch: B, Seq: T, Heads: 4, KV: 2, HD: 8, Window: 32, Causal: true, Scale: 0.35355338,
 	}) // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{
-		X: a, Weight: w.At(Layer2OWeight), Bias: w.At(Layer2OBias), Y: o,
+		X: a, Weight: w.At(Layer2OWeight), Bias: w.At(Layer2OBias), Y: x2, AddY: x,
 		Rows: Rows, In: 32, Out: 32,
 	}) // window.mt:10
-	add.Forward(queue, add.ForwardArgs{A: x, B: o, Y: x2, Rows: Rows, D: 32}) // window.mt:10
 	layernorm.Forward(queue, layernorm.ForwardArgs{
 		X: x2, Weight: w.At(Layer2MlpNormWeight), Bias: w.At(Layer2MlpNormBias), Y: h2, Mean: h2Mean,
 		Inv:  h2Inv,
@@ -314,7 +307,6 @@ func layer2Infer(queue device.Queue, b *engine.Binding) {
 	x3 := b.Out[0] // [rows, D = 32]
 
 	// Passing through the place of a result.
-	o := b.Out[0]  // [rows, D = 32]
 	x2 := b.Out[0] // [rows, D = 32]
 
 	// Constant tables.
@@ -340,7 +332,6 @@ func layer2Infer(queue device.Queue, b *engine.Binding) {
 	h2Inv := b.Work.At(Layer2InferH2Inv)   // [rows]
 	up := b.Work.At(Layer2InferUp)         // [rows, F = 80]
 	upGelu := b.Work.At(Layer2InferUpGelu) // [rows, F = 80]
-	down := b.Work.At(Layer2InferDown)     // [rows, D = 32]
 
 	// Weights.
 	w := b.Weights[0]
@@ -369,10 +360,9 @@ func layer2Infer(queue device.Queue, b *engine.Binding) {
 		Batch: 1, Seq: b.Rows, Pos: b.Pos, Heads: 4, KV: 2, HD: 8, Window: 32, Causal: true, Scale: 0.35355338,
 	}) // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{
-		X: a, Weight: w.At(Layer2OWeight), Bias: w.At(Layer2OBias), Y: o,
+		X: a, Weight: w.At(Layer2OWeight), Bias: w.At(Layer2OBias), Y: x2, AddY: x,
 		Rows: b.Rows, In: 32, Out: 32,
 	}) // window.mt:10
-	add.Forward(queue, add.ForwardArgs{A: x, B: o, Y: x2, Rows: b.Rows, D: 32}) // window.mt:10
 	layernorm.Forward(queue, layernorm.ForwardArgs{
 		X: x2, Weight: w.At(Layer2MlpNormWeight), Bias: w.At(Layer2MlpNormBias), Y: h2, Mean: h2Mean,
 		Inv:  h2Inv,
@@ -384,8 +374,7 @@ func layer2Infer(queue device.Queue, b *engine.Binding) {
 	}) // window.mt:12
 	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: b.Rows, D: 80}) // window.mt:12
 	linear.Forward(queue, linear.ForwardArgs{
-		X: upGelu, Weight: w.At(Layer2DownWeight), Y: down,
+		X: upGelu, Weight: w.At(Layer2DownWeight), Y: x3, AddY: x2,
 		Rows: b.Rows, In: 80, Out: 32,
 	}) // window.mt:12
-	add.Forward(queue, add.ForwardArgs{A: x2, B: down, Y: x3, Rows: b.Rows, D: 32}) // window.mt:12
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/engine"
-	"github.com/megatrain/mtc/runtime/ops/add"
 	"github.com/megatrain/mtc/runtime/ops/attention"
 	"github.com/megatrain/mtc/runtime/ops/fill"
 	"github.com/megatrain/mtc/runtime/ops/gelu"
@@ -23,7 +22,6 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 	x3 := b.Out[0] // [B, T, D = 32]
 
 	// Passing through the place of a result.
-	o := b.Out[0]  // [B, T, D = 32]
 	x2 := b.Out[0] // [B, T, D = 32]
 
 	// Constant tables.
@@ -46,7 +44,6 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 	h2Inv := b.Work.At(LayerForwardH2Inv)   // [B, T]
 	up := b.Work.At(LayerForwardUp)         // [B, T, F = 80]
 	upGelu := b.Work.At(LayerForwardUpGelu) // [B, T, F = 80]
-	down := b.Work.At(LayerForwardDown)     // [B, T, D = 32]
 
 	// Weights.
 	w := b.Weights[0]
@@ -69,10 +66,9 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 		Batch: B, Seq: T, Heads: 4, KV: 2, HD: 8, Causal: true, Scale: 0.35355338,
 	}) // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{
-		X: a, Weight: w.At(LayerOWeight), Bias: w.At(LayerOBias), Y: o,
+		X: a, Weight: w.At(LayerOWeight), Bias: w.At(LayerOBias), Y: x2, AddY: x,
 		Rows: Rows, In: 32, Out: 32,
 	}) // window.mt:10
-	add.Forward(queue, add.ForwardArgs{A: x, B: o, Y: x2, Rows: Rows, D: 32}) // window.mt:10
 	layernorm.Forward(queue, layernorm.ForwardArgs{
 		X: x2, Weight: w.At(LayerMlpNormWeight), Bias: w.At(LayerMlpNormBias), Y: h2, Mean: h2Mean, Inv: h2Inv,
 		Rows: Rows, D: 32, Eps: 1e-05,
@@ -83,14 +79,13 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 	}) // window.mt:12
 	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: Rows, D: 80}) // window.mt:12
 	linear.Forward(queue, linear.ForwardArgs{
-		X: upGelu, Weight: w.At(LayerDownWeight), Y: down,
+		X: upGelu, Weight: w.At(LayerDownWeight), Y: x3, AddY: x2,
 		Rows: Rows, In: 80, Out: 32,
 	}) // window.mt:12
-	add.Forward(queue, add.ForwardArgs{A: x2, B: down, Y: x3, Rows: Rows, D: 32}) // window.mt:12
 }
 
 // layerRecompute computes again from x [B, T, D = 32] what layerBackward reads: h, hInv, q, q2,
-// q2Inv, qRope, k, kRope, v, a, aLse, o, x2, h2, h2Mean, h2Inv, up and upGelu.
+// q2Inv, qRope, k, kRope, v, a, aLse, x2, h2, h2Mean, h2Inv, up and upGelu.
 func layerRecompute(queue device.Queue, b *engine.Binding) {
 	// What goes in and comes out.
 	x := b.In[0] // [B, T, D = 32]
@@ -110,7 +105,6 @@ func layerRecompute(queue device.Queue, b *engine.Binding) {
 	v := b.Saved.At(LayerRecomputeV)           // [B, T, 16]
 	a := b.Saved.At(LayerRecomputeA)           // [B, T, D = 32]
 	aLse := b.Saved.At(LayerRecomputeALse)     // [B, T, H = 4]
-	o := b.Saved.At(LayerRecomputeO)           // [B, T, D = 32]
 	x2 := b.Saved.At(LayerRecomputeX2)         // [B, T, D = 32]
 	h2 := b.Saved.At(LayerRecomputeH2)         // [B, T, D = 32]
 	h2Mean := b.Saved.At(LayerRecomputeH2Mean) // [B, T]
@@ -139,10 +133,9 @@ func layerRecompute(queue device.Queue, b *engine.Binding) {
 		Batch: B, Seq: T, Heads: 4, KV: 2, HD: 8, Causal: true, Scale: 0.35355338,
 	}) // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{
-		X: a, Weight: w.At(LayerOWeight), Bias: w.At(LayerOBias), Y: o,
+		X: a, Weight: w.At(LayerOWeight), Bias: w.At(LayerOBias), Y: x2, AddY: x,
 		Rows: Rows, In: 32, Out: 32,
 	}) // window.mt:10
-	add.Forward(queue, add.ForwardArgs{A: x, B: o, Y: x2, Rows: Rows, D: 32}) // window.mt:10
 	layernorm.Forward(queue, layernorm.ForwardArgs{
 		X: x2, Weight: w.At(LayerMlpNormWeight), Bias: w.At(LayerMlpNormBias), Y: h2, Mean: h2Mean, Inv: h2Inv,
 		Rows: Rows, D: 32, Eps: 1e-05,
@@ -312,7 +305,6 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	x3 := b.Out[0] // [rows, D = 32]
 
 	// Passing through the place of a result.
-	o := b.Out[0]  // [rows, D = 32]
 	x2 := b.Out[0] // [rows, D = 32]
 
 	// Constant tables.
@@ -338,7 +330,6 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	h2Inv := b.Work.At(LayerInferH2Inv)   // [rows]
 	up := b.Work.At(LayerInferUp)         // [rows, F = 80]
 	upGelu := b.Work.At(LayerInferUpGelu) // [rows, F = 80]
-	down := b.Work.At(LayerInferDown)     // [rows, D = 32]
 
 	// Weights.
 	w := b.Weights[0]
@@ -367,10 +358,9 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 		Batch: 1, Seq: b.Rows, Pos: b.Pos, Heads: 4, KV: 2, HD: 8, Causal: true, Scale: 0.35355338,
 	}) // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{
-		X: a, Weight: w.At(LayerOWeight), Bias: w.At(LayerOBias), Y: o,
+		X: a, Weight: w.At(LayerOWeight), Bias: w.At(LayerOBias), Y: x2, AddY: x,
 		Rows: b.Rows, In: 32, Out: 32,
 	}) // window.mt:10
-	add.Forward(queue, add.ForwardArgs{A: x, B: o, Y: x2, Rows: b.Rows, D: 32}) // window.mt:10
 	layernorm.Forward(queue, layernorm.ForwardArgs{
 		X: x2, Weight: w.At(LayerMlpNormWeight), Bias: w.At(LayerMlpNormBias), Y: h2, Mean: h2Mean, Inv: h2Inv,
 		Rows: b.Rows, D: 32, Eps: 1e-05,
@@ -381,8 +371,7 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	}) // window.mt:12
 	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: b.Rows, D: 80}) // window.mt:12
 	linear.Forward(queue, linear.ForwardArgs{
-		X: upGelu, Weight: w.At(LayerDownWeight), Y: down,
+		X: upGelu, Weight: w.At(LayerDownWeight), Y: x3, AddY: x2,
 		Rows: b.Rows, In: 80, Out: 32,
 	}) // window.mt:12
-	add.Forward(queue, add.ForwardArgs{A: x2, B: down, Y: x3, Rows: b.Rows, D: 32}) // window.mt:12
 }
