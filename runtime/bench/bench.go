@@ -72,6 +72,8 @@ type Options struct {
 	Progress io.Writer    // a line for each part; nil: none
 	// Each is the time that a case is measured for; 0: 60 ms.
 	Each time.Duration
+
+	sizes []sizes // nil: those of the target
 }
 
 // Run measures a device.

@@ -25,7 +25,11 @@ func (b *bencher) kernels() error {
 			}
 		}
 	}
-	for _, s := range modelSizes(b.o.Target, b.o.Quick) {
+	dims := b.o.sizes
+	if dims == nil {
+		dims = modelSizes(b.o.Target, b.o.Quick)
+	}
+	for _, s := range dims {
 		keep(s.products(b.o.DType))
 		keep(s.attends(b.o.DType))
 		keep(s.rowwise(b.o.DType))
