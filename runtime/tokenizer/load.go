@@ -148,6 +148,7 @@ func (t *Tokenizer) readAdded(f *file) error {
 		}
 		x.content = p.s
 		normal = append(normal, x)
+		t.add[a.ID].content = p.s // which is also what it decodes to
 	}
 	t.raw, t.normal = newMatcher(raw), newMatcher(normal)
 	return nil

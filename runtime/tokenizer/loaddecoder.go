@@ -13,6 +13,9 @@ func (t *Tokenizer) readDecoder(raw json.RawMessage) error {
 	t.dec.text = make([][]byte, len(t.tokens))
 	for i, s := range t.tokens {
 		t.dec.text[i] = []byte(s)
+		if a := t.add[i]; a.content != "" {
+			t.dec.text[i] = []byte(a.content)
+		}
 	}
 	kind, err := typeOf(raw)
 	if err != nil {
