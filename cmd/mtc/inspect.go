@@ -2,45 +2,43 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"time"
+	"encoding/json"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/megatrain/mtc/compiler/schedule"
+	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/lang/diag/suggest"
-	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// scheduleFile is the plan in a build folder, for people and tools.
-const scheduleFile = "schedule.json"
-
 // inspectOptions are the flags of inspect.
 type inspectOptions struct {
-	json, memory bool
-	list         string
-	task         int
+	json, memory  bool
+	list          string
+	task, why     int
+	machine       string
+	html, trace   string
+	asked, whying bool // --task, --why
 }
 
 func newInspectCmd(e *env) *cobra.Command {
 	var o inspectOptions
 	cmd := &cobra.Command{
-		Use:   "inspect [BUILD]",
-		Short: "show the schedule of a build: timeline, memory, work by kind",
+		Use:   "inspect [BUILD | RUN]",
+		Short: "where a step's time and memory go: timeline, lanes, critical path",
 		Long: `
-Reads schedule.json of a build folder (the newest in build/ when none is named) and shows, for
-each lane, what a steady training step does over time, the work by kind of task, and the
-memory by arena. The times are those of a nominal machine: they show which lane waits for
-which, not how long a step takes here. --json prints the schedule as it is.`,
-		Example: "  mtc inspect build/nano\n  mtc inspect --memory\n  mtc inspect --list steady\n  mtc inspect --task 12",
+Reads schedule.json of a build folder (the newest in build/ when none is named) or of a run
+folder, and shows a steady training step over time: what each lane does, how much of it
+hides behind the computation, the critical path, the costliest tasks with their line of the
+.mt, and the memory that is alive. The times are predicted for --machine, which is this
+machine where mtc bench has measured it. A run folder with a profile (mtc run --profile)
+shows the times that were measured.`,
+		Example: "  mtc inspect build/nano\n  mtc inspect build/nano --machine h200 --why 12\n  mtc inspect runs/nano --html step.html",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var views []string
-			for _, v := range []string{"json", "memory", "list", "task"} {
+			for _, v := range []string{"json", "memory", "list", "task", "why", "html", "trace"} {
 				if cmd.Flags().Changed(v) {
 					views = append(views, "--"+v)
 				}
@@ -48,18 +46,23 @@ which, not how long a step takes here. --json prints the schedule as it is.`,
 			if len(views) > 1 {
 				return usageErrorf("%s cannot be shown at once", suggest.List(views)).hint("give one of them")
 			}
-			path, err := inspectPath(args)
+			o.asked, o.whying = cmd.Flags().Changed("task"), cmd.Flags().Changed("why")
+			s, err := loadSchedule(args)
 			if err != nil {
 				return err
 			}
-			return inspect(e, path, o, cmd.Flags().Changed("task"))
+			return inspect(cmd, e, s, o)
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&o.json, "json", false, "print the schedule as JSON")
+	fs.BoolVar(&o.json, "json", false, "print the schedule and the report on its step as JSON")
 	fs.BoolVar(&o.memory, "memory", false, "show what each arena holds")
 	enumFlag(fs, &o.list, "list", "", "show the tasks of a list", append([]string{"none"}, listNames()...)...)
 	fs.IntVar(&o.task, "task", 0, "show task `N`")
+	fs.IntVar(&o.why, "why", 0, "say why task `N` runs when it does, and what other choices would cost")
+	fs.StringVar(&o.machine, "machine", "", "`NAME` or file of a machine's profile to predict for (default: this machine, if measured)")
+	fs.StringVar(&o.html, "html", "", "write the step as one page to `FILE`")
+	fs.StringVar(&o.trace, "trace", "", "write the step as a Chrome / Perfetto trace to `FILE`")
 	return cmd
 }
 
@@ -71,80 +74,92 @@ func listNames() []string {
 	return out
 }
 
-// inspectPath is the schedule file of the build that is meant.
-func inspectPath(args []string) (string, error) {
-	if len(args) == 1 {
-		if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
-			return args[0], nil
-		}
-		return filepath.Join(args[0], scheduleFile), nil
-	}
-	found, err := filepath.Glob(filepath.Join("build", "*", scheduleFile))
-	if err != nil {
-		return "", err
-	}
-	newest, when := "", time.Time{}
-	for _, path := range found {
-		if info, err := os.Stat(path); err == nil && (newest == "" || info.ModTime().After(when)) {
-			newest, when = path, info.ModTime()
+func listNamed(name string) (plan.List, bool) {
+	for l := range plan.NumLists {
+		if l.String() == name {
+			return l, true
 		}
 	}
-	if newest == "" {
-		return "", usageErrorf("there is no build in build/").hint("write `mtc compile FILE.mt`, or name a build folder")
-	}
-	return newest, nil
+	return 0, false
 }
 
-func inspect(e *env, path string, o inspectOptions, task bool) error {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return noBuild(path)
+func inspect(cmd *cobra.Command, e *env, s *loaded, o inspectOptions) error {
+	var out bytes.Buffer
+	var err error
+	switch {
+	case o.memory:
+		s.File.WriteMemory(&out, true)
+	case o.asked:
+		if err := s.File.WriteTask(&out, o.task); err != nil {
+			return usageErrorf("%v", err).hint("`mtc inspect --list steady` lists those of a training step")
+		}
+	case o.list != "none":
+		l, _ := listNamed(o.list)
+		var t *view.Step
+		if t, err = s.predict(o.machine, l); err == nil {
+			t.WriteTimeline(&out)
+			out.WriteByte('\n')
+			s.File.WriteList(&out, o.list)
+		}
+	default:
+		err = inspectStep(cmd, e, s, o, &out)
 	}
 	if err != nil {
 		return err
-	}
-	f, err := schedule.Parse(text)
-	if err != nil {
-		return inputErrorf("%s: %v", path, err).hint("write `mtc compile FILE.mt` to make it anew")
-	}
-	var out bytes.Buffer
-	switch {
-	case o.json:
-		out.Write(text)
-	case o.memory:
-		f.WriteMemory(&out, true)
-	case o.list != "none":
-		f.WriteTimeline(&out, o.list)
-		out.WriteByte('\n')
-		f.WriteList(&out, o.list)
-	case task:
-		if err := f.WriteTask(&out, o.task); err != nil {
-			return usageErrorf("%v", err).hint("`mtc inspect --list steady` lists those of a training step")
-		}
-	default:
-		f.WriteText(&out)
 	}
 	_, err = e.out.Write(out.Bytes())
 	return err
 }
 
-// noBuild words the error of a folder without a schedule.
-func noBuild(path string) error {
-	dir := filepath.Dir(path)
-	parent, name := filepath.Split(dir)
-	ce := inputErrorf("there is no %s in %s", scheduleFile, dir)
-	entries, _ := os.ReadDir(filepath.Clean("./" + parent))
-	if filepath.IsAbs(dir) {
-		entries, _ = os.ReadDir(parent)
+// inspectStep shows a steady step.
+func inspectStep(cmd *cobra.Command, e *env, s *loaded, o inspectOptions, out *bytes.Buffer) error {
+	predicted, err := s.predict(o.machine, plan.Steady)
+	if err != nil {
+		return err
 	}
-	var names []string
-	for _, entry := range entries {
-		if entry.IsDir() {
-			names = append(names, entry.Name())
+	measured, err := s.measured(s.dir)
+	if err != nil {
+		return err
+	}
+	shown := predicted
+	if measured != nil {
+		shown = measured
+	}
+	switch {
+	case o.json:
+		return inspectJSON(out, s, predicted, measured)
+	}
+	s.File.WriteHead(out)
+	fmt.Fprintln(out)
+	shown.WriteText(out)
+	if measured != nil {
+		fmt.Fprintf(out, "\n%s: %s (%s of what was measured); `mtc compare` compares them\n",
+			predicted.Origin(), view.Seconds(predicted.Line.Seconds), view.Percent(predicted.Line.Seconds/measured.Line.Seconds))
+	}
+	fmt.Fprintln(out)
+	s.File.WriteKinds(out, "steady")
+	fmt.Fprintln(out)
+	s.File.WriteMemory(out, false)
+	return nil
+}
+
+// inspectJSON prints the keys of schedule.json and, beside them, the reports.
+func inspectJSON(out *bytes.Buffer, s *loaded, predicted, measured *view.Step) error {
+	text := bytes.TrimRight(s.text, " \t\r\n}")
+	out.Write(text)
+	for _, r := range []struct {
+		key  string
+		step *view.Step
+	}{{"predicted", predicted}, {"measured", measured}} {
+		report := []byte("null")
+		if r.step != nil {
+			var err error
+			if report, err = json.MarshalIndent(r.step.Report(), "  ", "  "); err != nil {
+				return err
+			}
 		}
+		fmt.Fprintf(out, ",\n  %q: %s", r.key, report)
 	}
-	if near := suggest.Nearest(name, names); near != "" {
-		return ce.hint("did you mean `%s`?", parent+near)
-	}
-	return ce.hint("write `mtc compile FILE.mt -o %s`", fault.Shell(dir))
+	out.WriteString("\n}\n")
+	return nil
 }

@@ -35,7 +35,7 @@ func TestInspectShows(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"nano: 1,049,728 parameters, stream", "compute |", "h2d     |", "prefetch", "peak of the process"}},
+		{nil, []string{"nano: 1,049,728 parameters, stream", "compute |", "h2d     |", "prefetch", "overlap: ", "critical path: ", "costliest", "nano.mt:", "alive", "peak of the process"}},
 		{[]string{"--memory"}, []string{"weight slots", "moments", "saved activations", "caches"}},
 		{[]string{"--list", "steady"}, []string{"waits for", "update'", "layer[0]"}},
 		{[]string{"--list", "drain"}, []string{"update'"}},

@@ -12,7 +12,7 @@ const Width = 80
 // WriteText prints what `mtc inspect` shows: the plan in a few lines, the timeline of a
 // steady step, FLOPs and bytes by kind of task, and memory by arena.
 func (f *File) WriteText(w io.Writer) {
-	f.writeHead(w)
+	f.WriteHead(w)
 	fmt.Fprintln(w)
 	f.WriteTimeline(w, "steady")
 	fmt.Fprintln(w)
@@ -21,7 +21,8 @@ func (f *File) WriteText(w io.Writer) {
 	f.WriteMemory(w, false)
 }
 
-func (f *File) writeHead(w io.Writer) {
+// WriteHead prints the plan in a few lines.
+func (f *File) WriteHead(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s parameters, %s, target %s", f.Model, Count(f.Params), f.Placement, f.Target)
 	if f.Placement == Stream {
 		fmt.Fprintf(w, ", %d weight and %d gradient slots", f.Slots, f.GradSlots)
