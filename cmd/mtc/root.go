@@ -87,7 +87,7 @@ func newRootCmd(e *env) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		switch cmd.Name() {
-		case "run", "generate", "compile": // they hand the output on to a program as it is
+		case "run", "generate", "compile", "export": // they hand the output on to a program as it is
 		default:
 			e.results = &output{w: e.out}
 			e.out = e.results

@@ -27,6 +27,8 @@ var verbs = []func(e *env) *cobra.Command{
 	newCompileCmd,
 	newRunCmd,
 	newGenerateCmd,
+	newImportCmd,
+	newExportCmd,
 	newInspectCmd,
 	newDoctorCmd,
 	newBenchCmd,

@@ -114,7 +114,10 @@ func (s *session) adopt(out, errw io.Writer) error {
 	if err := s.save(s.engine.State()); err != nil {
 		return err
 	}
-	s.report()
+	fmt.Fprintf(out, "%s has the weights of %s\n\nnext:\n", filepath.Clean(s.saved), s.foreign.folder.Path)
+	program := fault.Shell(filepath.Join(s.out, FileName()))
+	fmt.Fprintf(out, "  %s generate --prompt \"TEXT\"\n", program)
+	fmt.Fprintf(out, "  %s --resume --out %s --steps N --data PATH\n", program, fault.Shell(s.out))
 	return nil
 }
 
