@@ -1,9 +1,6 @@
 package tokenizer
 
-import (
-	"container/heap"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // bpe merges the symbols of a word pair by pair, the pair of the lowest rank first and of
 // equal ones the leftmost (Sennrich, Haddow, Birch, arXiv 1508.07909).
@@ -140,26 +137,45 @@ type waiting struct {
 	at int32
 }
 
+// queue is a binary heap of pairs, the next to merge first.
 type queue []waiting
 
-func (q queue) Len() int { return len(q) }
-
-func (q queue) Less(i, j int) bool {
-	if q[i].rank != q[j].rank {
-		return q[i].rank < q[j].rank
-	}
-	return q[i].at < q[j].at
+func (q queue) less(i, j int) bool {
+	return q[i].rank < q[j].rank || q[i].rank == q[j].rank && q[i].at < q[j].at
 }
 
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q queue) down(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(q) {
+			return
+		}
+		if c+1 < len(q) && q.less(c+1, c) {
+			c++
+		}
+		if !q.less(c, i) {
+			return
+		}
+		q[i], q[c] = q[c], q[i]
+		i = c
+	}
+}
 
-func (q *queue) Push(x any) { *q = append(*q, x.(waiting)) }
+func (q *queue) push(x waiting) {
+	*q = append(*q, x)
+	h := *q
+	for i := len(h) - 1; i > 0 && h.less(i, (i-1)/2); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
+}
 
-func (q *queue) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return x
+func (q *queue) pop() waiting {
+	h := *q
+	top := h[0]
+	h[0] = h[len(h)-1]
+	*q = h[:len(h)-1]
+	q.down(0)
+	return top
 }
 
 // heap merges a long word in n log n steps.
@@ -176,9 +192,11 @@ func (w *merger) heap(merges map[uint64]merge) {
 		}
 	}
 	w.links[n-1].next = -1
-	heap.Init(&w.queue)
+	for i := len(w.queue)/2 - 1; i >= 0; i-- {
+		w.queue.down(i)
+	}
 	for len(w.queue) > 0 {
-		top := heap.Pop(&w.queue).(waiting)
+		top := w.queue.pop()
 		at := top.at
 		next := w.links[at].next
 		if w.syms[at].len == 0 || next < 0 || find(merges, w.syms[at].id, w.syms[next].id) != top.merge {
@@ -191,12 +209,12 @@ func (w *merger) heap(merges map[uint64]merge) {
 		if after >= 0 {
 			w.links[after].prev = at
 			if m := find(merges, top.id, w.syms[after].id); m.id >= 0 {
-				heap.Push(&w.queue, waiting{m, at})
+				w.queue.push(waiting{m, at})
 			}
 		}
 		if prev := w.links[at].prev; prev >= 0 {
 			if m := find(merges, w.syms[prev].id, top.id); m.id >= 0 {
-				heap.Push(&w.queue, waiting{m, prev})
+				w.queue.push(waiting{m, prev})
 			}
 		}
 	}
