@@ -3,6 +3,7 @@ package memplan
 import (
 	"slices"
 
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -17,8 +18,20 @@ func place(p *plan.Plan, class []Class, arena int, c Class, base int64, list pla
 	top := base
 	placed := make([]bool, len(p.Buffers))
 	var dead []plan.BufID
+	var leaving []cooling
+	unit, visits := -1, 0
 	for i := list.Start; i < list.End; i++ {
 		t := &p.Tasks[i]
+		if t.Kind == plan.Compute && t.Unit != unit {
+			unit = t.Unit
+			visits++
+			for len(leaving) > 0 && leaving[0].until <= visits {
+				for _, id := range leaving[0].buffers {
+					free.give(p.Buffers[id].Off, size(&p.Buffers[id]))
+				}
+				leaving = leaving[1:]
+			}
+		}
 		dead = dead[:0]
 		for _, ids := range [2][]plan.BufID{t.Writes, t.Reads} {
 			for _, id := range ids {
@@ -41,6 +54,10 @@ func place(p *plan.Plan, class []Class, arena int, c Class, base int64, list pla
 				}
 			}
 		}
+		if len(dead) > 0 && t.Lane != device.Compute {
+			leaving = append(leaving, cooling{visits + cool, slices.Clone(dead)})
+			continue
+		}
 		for _, id := range dead {
 			free.give(p.Buffers[id].Off, size(&p.Buffers[id]))
 		}
@@ -53,6 +70,16 @@ func place(p *plan.Plan, class []Class, arena int, c Class, base int64, list pla
 		}
 	}
 	return top
+}
+
+// cool is how many visits of units memory rests after a copy that read it last: what computes
+// there next would else wait for the copy.
+const cool = 2
+
+// cooling is buffers whose memory is free from a visit on.
+type cooling struct {
+	until   int
+	buffers []plan.BufID
 }
 
 // lifetimes returns, for each buffer of the class, the last task of its first use.

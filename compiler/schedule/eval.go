@@ -61,27 +61,30 @@ func (b *builder) tablesOf(f *ir.Function) []int {
 		return t
 	}
 	var out []int
-	var walk func([]ir.Stmt)
-	walk = func(body []ir.Stmt) {
-		for _, s := range body {
-			switch s := s.(type) {
-			case *ir.Call:
-				for _, a := range s.Args {
-					if a.Place.Region == ir.RTable && !slices.Contains(out, a.Place.Index) {
-						out = append(out, a.Place.Index)
-					}
-				}
-			case *ir.Loop:
-				walk(s.Body)
-			case *ir.IfFirst:
-				walk(s.Body)
-			}
+	eachPlace(f.Body, func(p ir.Place) {
+		if p.Region == ir.RTable && !slices.Contains(out, p.Index) {
+			out = append(out, p.Index)
 		}
-	}
-	walk(f.Body)
+	})
 	slices.Sort(out)
 	b.tableUse[f] = out
 	return out
+}
+
+// eachPlace calls f with every operand's place.
+func eachPlace(body []ir.Stmt, f func(ir.Place)) {
+	for _, s := range body {
+		switch s := s.(type) {
+		case *ir.Call:
+			for _, a := range s.Args {
+				f(a.Place)
+			}
+		case *ir.Loop:
+			eachPlace(s.Body, f)
+		case *ir.IfFirst:
+			eachPlace(s.Body, f)
+		}
+	}
 }
 
 // oneToken is the cost of a generation function for a single token; its own figures are those

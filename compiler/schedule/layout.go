@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/runtime/device"
@@ -80,6 +81,18 @@ func (b *builder) layoutWeights() {
 		b.weight = append(b.weight, s.Weight)
 	}
 	b.slots(b.weight, devWeights, "weight", int(b.p.Slots), b.weightBytes, streaming)
+	b.genWeight = slices.Clone(b.weight)
+	for i := range b.p.Slabs {
+		if s := &b.p.Slabs[i]; b.pooled(i) {
+			b.genWeight[i] = b.buffer(devActivations, s.Name+".gen.weight.slot", b.weightBytes(s), memplan.GenPooled)
+		}
+	}
+}
+
+// pooled reports whether the slots of a slab lie among the activations, each for as long as it
+// is needed: those of slabs that stream and do not rotate, where weights come once a step.
+func (b *builder) pooled(s int) bool {
+	return b.ring[s] < 0 && !b.p.Slabs[s].Resident && b.groups == 1
 }
 
 // layoutGrads places the gradients: whole where the norm of all must be known first or where
@@ -128,7 +141,7 @@ func streaming(s *plan.Slab) bool { return !s.Resident }
 func staying(s *plan.Slab) bool   { return s.Resident }
 
 // slots gives the slabs that which selects a slot: n slots in rotation for those of layers,
-// and one each for the others.
+// and one each for the others, which may share memory with what is needed at other times.
 func (b *builder) slots(out []plan.BufID, arena, name string, n int, size func(*plan.Slab) int64, which func(*plan.Slab) bool) {
 	ring := b.ringOf(arena, name, n, size, which)
 	at := 0
@@ -139,6 +152,8 @@ func (b *builder) slots(out []plan.BufID, arena, name string, n int, size func(*
 		case b.ring[i] >= 0:
 			out[i] = ring[at%len(ring)]
 			at++
+		case b.pooled(i):
+			out[i] = b.buffer(devActivations, s.Name+"."+name+".slot", size(s), memplan.Pooled)
 		default:
 			out[i] = b.buffer(arena, s.Name+"."+name+".slot", size(s), memplan.Static)
 		}

@@ -287,11 +287,18 @@ var mutations = []mutation{
 		return t.List != plan.First
 	}},
 	{"an operand that is not listed", func(p *plan.Plan, t *plan.Task) bool {
-		if t.Kind == plan.Compute && len(t.Bind.Weights) > 0 {
+		if t.Kind == plan.Compute && len(t.Bind.Weights) > 0 && t.Bind.Weights[0] != plan.NoBuf {
 			t.Reads = slices.DeleteFunc(t.Reads, func(id plan.BufID) bool { return id == t.Bind.Weights[0] })
 			return true
 		}
 		return false
+	}},
+	{"weights that are not bound", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Compute || len(t.Bind.Weights) == 0 || t.Bind.Weights[0] == plan.NoBuf {
+			return false
+		}
+		t.Bind.Weights[0] = plan.NoBuf
+		return true
 	}},
 	{"an update moved behind its prefetch", func(p *plan.Plan, t *plan.Task) bool {
 		if t.Kind != plan.Update || t.Back == 0 || t.List != plan.Steady {

@@ -122,17 +122,19 @@ type builder struct {
 	head             int     // the unit with the loss
 	tokens, position int     // values of the model, -1 when none
 
-	weight   []plan.BufID   // by slab: where compute reads it
-	grad     []plan.BufID   // by slab: where compute writes its gradient
-	stage    []plan.BufID   // by slab: host slot its gradient passes through, NoBuf when none
-	value    [][]plan.BufID // by value, micro-batch of the group
-	dvalue   [][]plan.BufID
-	saved    [][]plan.BufID // by unit, micro-batch of the group
-	work     plan.BufID
-	genValue []plan.BufID // by value
-	state    []plan.BufID // by unit
-	tables   []plan.BufID
-	tableUse map[*ir.Function][]int
+	weight    []plan.BufID   // by slab: where compute reads it
+	genWeight []plan.BufID   // by slab: where generation reads it
+	grad      []plan.BufID   // by slab: where compute writes its gradient
+	stage     []plan.BufID   // by slab: host slot its gradient passes through, NoBuf when none
+	value     [][]plan.BufID // by value, micro-batch of the group
+	dvalue    [][]plan.BufID
+	saved     [][]plan.BufID // by unit, micro-batch of the group
+	work      plan.BufID
+	genValue  []plan.BufID // by value
+	state     []plan.BufID // by unit
+	tables    []plan.BufID
+	tableUse  map[*ir.Function][]int
+	slabUse   map[*ir.Function][]bool
 
 	// Tasks' lists of buffers are short and many: they are cut from chunks.
 	chunk         []plan.BufID
@@ -190,7 +192,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		prog: prog, clip: m.Train.Run.Clip > 0,
 		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots),
 		reads: make([]plan.BufID, 0, 64), writes: make([]plan.BufID, 0, 64),
-		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, tokens: -1, position: -1,
+		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, slabUse: map[*ir.Function][]bool{}, tokens: -1, position: -1,
 	}
 	b.p = &plan.Plan{
 		Model: m.Name, Hash: o.Hash, ModelHash: o.ModelHash, Compiler: o.Compiler, Target: o.Target,

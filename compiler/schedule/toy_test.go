@@ -26,7 +26,10 @@ type toy struct {
 	saved     int64 // bytes a layer saves, 0: 4 values
 }
 
-func (y toy) String() string { return fmt.Sprintf("%+v", struct{ toy }{y}) }
+func (y toy) String() string {
+	type plain toy
+	return fmt.Sprintf("%+v", plain(y))
+}
 
 const (
 	toyRows, toySeq, toyVocab, toyPrefill = 2, 8, 64, 4
@@ -85,8 +88,11 @@ func (y toy) program() *ir.Program {
 	}
 	x := value("x", act)
 	first := x
+	// As of a real embedding, its backward reads no weights.
+	scatter := fn(plan.Backward, 0)
+	scatter.Body = []ir.Stmt{&ir.Call{Args: []ir.Arg{{Place: ir.Place{Region: ir.RDOut}}, {Place: ir.Place{Region: ir.RGrad}}}}}
 	embed := template(&ir.Template{Name: "embed", In: embedTypes, Out: []tensor.Type{act}, DIn: embedModes, DOut: []bool{true}},
-		fn(plan.Forward, 0), fn(plan.Backward, 0), fn(plan.Infer, 0))
+		fn(plan.Forward, 0), scatter, fn(plan.Infer, 0))
 	unit(ir.EmbedUnit, "embed", -1, embed, []int{wte}, embedIn, []int{x})
 
 	layer := func(name string, saved int64, last bool) int {

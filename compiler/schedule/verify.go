@@ -93,7 +93,7 @@ func (v *verifier) checkMemory() error {
 // checkTasks shows that tasks are where they say, use existing things, and list what they bind.
 func (v *verifier) checkTasks() error {
 	p := v.p
-	end := 0
+	end, bound := 0, map[code]uint8{}
 	for l, r := range p.Lists {
 		if r.Start != end || r.End < r.Start || r.End > len(p.Tasks) {
 			return fmt.Errorf("list %s: tasks %d to %d do not follow the list before", plan.List(l), r.Start, r.End)
@@ -101,7 +101,7 @@ func (v *verifier) checkTasks() error {
 		end = r.End
 		recorded := make([]bool, p.Events)
 		for i := r.Start; i < r.End; i++ {
-			c := bindCheck{p: p, t: &p.Tasks[i]}
+			c := bindCheck{p: p, bound: bound, t: &p.Tasks[i]}
 			c.place(i, plan.List(l))
 			if e := c.t.Event; c.wrong == "" && e >= 0 {
 				if recorded[e] {

@@ -10,8 +10,15 @@ import (
 // bindCheck checks one task by itself; wrong is the first thing found.
 type bindCheck struct {
 	p     *plan.Plan
+	bound map[code]uint8 // slabs whose weights a template's function is given, as bits
 	t     *plan.Task
 	wrong string
+}
+
+// code is a function of a template, for units of so many slabs.
+type code struct {
+	template, slabs int
+	fn              plan.Func
 }
 
 func (c *bindCheck) fail(s string) {
@@ -106,6 +113,20 @@ func (c *bindCheck) compute() {
 	unit := &c.p.Units[t.Unit]
 	if len(b.In) != len(unit.In) || len(b.Weights) != len(unit.Slabs) {
 		c.fail("it does not bind what its unit takes")
+	}
+	var given uint8
+	for i, w := range b.Weights {
+		if w != plan.NoBuf {
+			given |= 1 << i
+		}
+	}
+	of := code{t.Template, len(unit.Slabs), t.Func}
+	if before, ok := c.bound[of]; ok && before != given {
+		c.fail("it binds other slabs' weights than the same function elsewhere")
+	}
+	c.bound[of] = given
+	if t.Func != plan.Backward && given != 1<<len(unit.Slabs)-1 {
+		c.fail("it binds no weights")
 	}
 	if len(b.DOut) > len(unit.Out) || t.Func == plan.Forward && len(b.Out) != len(unit.Out) {
 		c.fail("it does not bind what its unit gives")

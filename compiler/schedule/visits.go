@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -51,6 +52,39 @@ func (b *builder) visit(v visit) {
 	}
 }
 
+// slot is where the open list's tasks read a slab's weights.
+func (b *builder) slot(s int) plan.BufID {
+	if b.list >= plan.Prefill {
+		return b.genWeight[s]
+	}
+	return b.weight[s]
+}
+
+// visitReads reports whether a visit reads the weights of its unit's k-th slab.
+func (b *builder) visitReads(v visit, k int) bool {
+	return b.readsSlab(v.fn, v.unit, k) || v.fn == plan.Backward && b.template(v.unit).Recompute && b.readsSlab(plan.Recompute, v.unit, k)
+}
+
+// readsSlab reports whether a function reads the weights of its unit's k-th slab. Backward of
+// an embedding does not, and one that streams need not come back for it.
+func (b *builder) readsSlab(f plan.Func, u, k int) bool {
+	fn := b.template(u).Funcs[f]
+	if fn == nil || len(fn.Body) == 0 {
+		return true
+	}
+	use, ok := b.slabUse[fn]
+	if !ok {
+		use = make([]bool, len(b.p.Units[u].Slabs))
+		eachPlace(fn.Body, func(p ir.Place) {
+			if p.Region == ir.RWeight {
+				use[p.Index] = true
+			}
+		})
+		b.slabUse[fn] = use
+	}
+	return use[k]
+}
+
 // A fetch brings a slab to its slot for a visit. It may be submitted when the visits before
 // `after` have been: the last of them used the slot for another slab.
 type fetch struct {
@@ -66,11 +100,11 @@ func (b *builder) fetches(visits []visit) []fetch {
 	free := make(map[plan.BufID]int, len(b.p.Slabs))
 	var out []fetch
 	for i, v := range visits {
-		for _, s := range b.p.Units[v.unit].Slabs {
-			if b.p.Slabs[s].Resident {
+		for k, s := range b.p.Units[v.unit].Slabs {
+			if b.p.Slabs[s].Resident || !b.visitReads(v, k) {
 				continue
 			}
-			slot := b.weight[s]
+			slot := b.slot(s)
 			if held, ok := holds[slot]; !ok || held != s {
 				out = append(out, fetch{s, v.unit, free[slot]})
 				holds[slot] = s
@@ -94,7 +128,7 @@ func (b *builder) prefetch(fetches []fetch, i int, leftover bool) []fetch {
 		t := b.task(plan.Prefetch, device.H2D)
 		t.Unit, t.Slab = f.unit, f.slab
 		slab := &b.p.Slabs[f.slab]
-		b.copyTask(t, b.weight[f.slab], 0, slab.Weight, 0, b.weightBytes(slab))
+		b.copyTask(t, b.slot(f.slab), 0, slab.Weight, 0, b.weightBytes(slab))
 	}
 	return fetches
 }
@@ -218,10 +252,15 @@ func (b *builder) bound(f plan.Func, u int) plan.Task {
 	t := b.task(plan.Compute, device.Compute)
 	t.Func, t.Unit, t.Template = f, u, b.p.Units[u].Template
 	t.Bind.Weights = b.ids(len(b.p.Units[u].Slabs))
-	for _, s := range b.p.Units[u].Slabs {
-		t.Bind.Weights = append(t.Bind.Weights, b.weight[s])
+	t.Reads, t.Writes = b.reads[:0], b.writes[:0]
+	for k, s := range b.p.Units[u].Slabs {
+		w := plan.NoBuf
+		if b.readsSlab(f, u, k) {
+			w = b.slot(s)
+			t.Reads = append(t.Reads, w)
+		}
+		t.Bind.Weights = append(t.Bind.Weights, w)
 	}
-	t.Reads, t.Writes = append(b.reads[:0], t.Bind.Weights...), b.writes[:0]
 	if fn := b.template(u).Funcs[f]; fn != nil {
 		t.FLOPs, t.Moved = fn.FLOPs, fn.Moved
 		if b.list == plan.Decode {
