@@ -3,12 +3,15 @@
 // programs can have it.
 package models
 
-import _ "embed"
+import (
+	_ "embed"
+	"strings"
+)
 
 // Family is a model with sizes to fill in.
 type Family struct {
 	Name string // of the model and of its file
-	Text string // the .mt
+	Text string // of the .mt, without a train block: its sizes are not those of an instance
 }
 
 //go:embed llama.mt
@@ -18,7 +21,13 @@ var llama string
 var gpt2 string
 
 // Families lists the families.
-var Families = []Family{{"llama", llama}, {"gpt2", gpt2}}
+var Families = []Family{{"llama", model(llama)}, {"gpt2", model(gpt2)}}
+
+// model is a text up to its train block.
+func model(text string) string {
+	text, _, _ = strings.Cut(text, "\ntrain {")
+	return text
+}
 
 // Lookup finds a family by name.
 func Lookup(name string) (Family, bool) {

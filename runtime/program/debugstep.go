@@ -18,6 +18,7 @@ import (
 
 var debugFlags = []Flag{
 	{Name: "fixture", Arg: "FILE", Doc: "safetensors: init.<path> F32 of every parameter, tokens I32 [steps, rows, seq + 1]"},
+	{Name: "from", Arg: "DIR", Doc: "Hugging Face folder with the weights, in place of init.<path>"},
 	{Name: "dump", Arg: "FILE", Doc: "safetensors to write"},
 	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
 }
@@ -31,11 +32,12 @@ var debugFlags = []Flag{
 //	loss, norm, lr [steps] F64
 //	logits         [rows, seq, vocab] of the first batch, token by token, if the plan can generate
 func (p *Program) debugStep(args []string, out io.Writer) error {
-	var from, to string
+	var from, to, weights string
 	var threads int64
 	fs := newFlagSet("debug-step", debugFlags)
 	fs.bind("fixture", &from)
 	fs.bind("dump", &to)
+	fs.bind("from", &weights)
 	fs.bind("threads", &threads)
 	_, err := fs.parse(args, out)
 	if errors.Is(err, flag.ErrHelp) {
@@ -54,7 +56,7 @@ func (p *Program) debugStep(args []string, out io.Writer) error {
 		return err
 	}
 	defer e.Device().Close()
-	d := &debugRun{prog: p, engine: e, in: f}
+	d := &debugRun{prog: p, engine: e, in: f, from: weights}
 	if err := d.run(); err != nil {
 		return err
 	}
@@ -69,6 +71,7 @@ type debugRun struct {
 	prog   *Program
 	engine *engine.Engine
 	in     *safetensors.File
+	from   string // folder of the weights, "": in
 	out    []safetensors.Entry
 }
 
@@ -134,6 +137,14 @@ func (d *debugRun) run() error {
 // load sets every weight.
 func (d *debugRun) load() error {
 	state := slabs{e: d.engine}
+	if d.from != "" {
+		w, err := d.prog.openForeign(d.from)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		return w.load(&state)
+	}
 	for i := range d.prog.Plan.Slabs {
 		s := &d.prog.Plan.Slabs[i]
 		masters := checkpoint.MastersOf(s, state.view)
