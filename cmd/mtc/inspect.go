@@ -16,7 +16,8 @@ import (
 type inspectOptions struct {
 	json, memory  bool
 	list          string
-	task, why     int
+	task          int
+	why           string
 	machine       string
 	html, trace   string
 	asked, whying bool // --task, --why
@@ -43,7 +44,7 @@ shows the times that were measured.`,
 					views = append(views, "--"+v)
 				}
 			}
-			if len(views) > 1 {
+			if len(views) > 1 && !(len(views) == 2 && o.json && cmd.Flags().Changed("why")) {
 				return usageErrorf("%s cannot be shown at once", suggest.List(views)).hint("give one of them")
 			}
 			o.asked, o.whying = cmd.Flags().Changed("task"), cmd.Flags().Changed("why")
@@ -59,7 +60,7 @@ shows the times that were measured.`,
 	fs.BoolVar(&o.memory, "memory", false, "show what each arena holds")
 	enumFlag(fs, &o.list, "list", "", "show the tasks of a list", append([]string{"none"}, listNames()...)...)
 	fs.IntVar(&o.task, "task", 0, "show task `N`")
-	fs.IntVar(&o.why, "why", 0, "say why task `N` runs when it does, and what other choices would cost")
+	fs.StringVar(&o.why, "why", "", "say why `TASK` runs when it does, and what other choices would cost: a number, or the beginning of a name, such as \"prefetch layer[2]\"")
 	fs.StringVar(&o.machine, "machine", "", "`NAME` or file of a machine's profile to predict for (default: this machine, if measured)")
 	fs.StringVar(&o.html, "html", "", "write the step as one page to `FILE`")
 	fs.StringVar(&o.trace, "trace", "", "write the step as a Chrome / Perfetto trace to `FILE`")
@@ -101,6 +102,8 @@ func inspect(cmd *cobra.Command, e *env, s *loaded, o inspectOptions) error {
 			out.WriteByte('\n')
 			s.File.WriteList(&out, o.list)
 		}
+	case o.whying:
+		err = inspectWhy(cmd.Context(), e, s, o, &out)
 	default:
 		err = inspectStep(cmd, e, s, o, &out)
 	}

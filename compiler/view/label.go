@@ -112,6 +112,9 @@ func Change(from, to float64) string {
 		}
 		return "new"
 	}
+	if math.Abs(to/from-1) < 5e-4 {
+		return "same"
+	}
 	return signed(Percent(to/from-1), to-from)
 }
 

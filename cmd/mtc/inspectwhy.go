@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/view"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// inspectWhy explains a task, and holds other schedules of the model against the one there is.
+func inspectWhy(ctx context.Context, e *env, s *loaded, o inspectOptions, out *bytes.Buffer) error {
+	task, err := s.task(o.why)
+	if err != nil {
+		return err
+	}
+	t, err := s.predict(o.machine, s.Plan.Tasks[task].List)
+	if err != nil {
+		return err
+	}
+	var choices []view.Choice
+	if t.Line.List == plan.Steady {
+		var note string
+		if choices, note = s.choices(ctx, t); note != "" {
+			fmt.Fprintf(e.err, "note: %s\n", note)
+		}
+	}
+	w, err := t.Why(task, choices)
+	if err != nil {
+		return inputErrorf("%v", err)
+	}
+	if o.json {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(w)
+	}
+	w.Write(out)
+	return nil
+}
+
+// task finds a task by its number, or the first one of a steady step by how its name begins:
+// "prefetch layer[2]".
+func (s *loaded) task(text string) (int, error) {
+	if n, err := strconv.Atoi(text); err == nil {
+		if n < 0 || n >= len(s.Plan.Tasks) {
+			return 0, usageErrorf("there is no task %d: tasks go from 0 to %d", n, len(s.Plan.Tasks)-1).
+				hint("`mtc inspect --list steady` lists those of a training step")
+		}
+		return n, nil
+	}
+	r := s.Plan.Lists[plan.Steady]
+	for i := r.Start; i < r.End; i++ {
+		if name := view.Title(s.Plan, &s.Plan.Tasks[i]); text != "" && strings.HasPrefix(name, text) {
+			return i, nil
+		}
+	}
+	return 0, usageErrorf("no task of a steady step is called `%s`", text).
+		hint("write its number, or the beginning of its name, such as `%s`; `mtc inspect --list steady` lists them",
+			view.Title(s.Plan, &s.Plan.Tasks[r.End-1]))
+}
+
+// choices compiles the model again with other choices than the build's, where its text is
+// still at hand; the note says why there are none.
+func (s *loaded) choices(ctx context.Context, t *view.Step) (out []view.Choice, note string) {
+	record, err := readRecord(s.dir)
+	if err != nil {
+		return nil, "other choices are not shown: there is no record of how this was compiled"
+	}
+	path := record.resolve(s.dir, record.Source)
+	base, err := compiled(ctx, path, record.Options)
+	if err != nil {
+		return nil, fmt.Sprintf("other choices are not shown: %s cannot be compiled as it was", path)
+	}
+	if base.Plan.Hash != s.Plan.Hash || len(base.Plan.Tasks) != len(s.Plan.Tasks) {
+		return nil, fmt.Sprintf("other choices are not shown: %s makes another schedule now", path)
+	}
+	for _, c := range s.alternatives(record.Options) {
+		choice := view.Choice{What: c.flags}
+		sched, err := compiled(ctx, path, c.options)
+		if err == nil {
+			choice.Step, err = sched.Predict(t.Machine, plan.Steady)
+		}
+		if err != nil {
+			choice.Err = firstFinding(err)
+		}
+		out = append(out, choice)
+	}
+	return out, ""
+}
+
+// compiled is the schedule of a .mt.
+func compiled(ctx context.Context, path string, o compileOptions) (*view.Schedule, error) {
+	var l diag.List
+	res, err := o.compile(ctx, path, "", &l)
+	if err != nil {
+		return nil, err
+	}
+	return view.Compiled(res.Plan, cost.WorkOf(res.Program))
+}
+
+// firstFinding is the first line of an error.
+func firstFinding(err error) string {
+	var l *diag.List
+	if errors.As(err, &l) && l.Len() > 0 {
+		return l.Sorted()[0].Message
+	}
+	return err.Error()
+}
+
+type alternative struct {
+	flags   string
+	options compileOptions
+}
+
+// alternatives are the choices next to those of a build, one change each.
+func (s *loaded) alternatives(o compileOptions) []alternative {
+	var out []alternative
+	add := func(flags string, change func(o *compileOptions)) {
+		x := o
+		x.Set = append([]string(nil), o.Set...)
+		change(&x)
+		out = append(out, alternative{flags, x})
+	}
+	streams := false
+	for _, slab := range s.Plan.Slabs {
+		streams = streams || !slab.Resident
+	}
+	if streams {
+		slots, grads := s.Plan.Slots, s.Plan.GradSlots
+		add("--placement resident", func(o *compileOptions) { o.Placement, o.Memory = "resident", 0 })
+		add(fmt.Sprintf("--slots %d", slots+1), func(o *compileOptions) { o.Slots = slots + 1 })
+		add(fmt.Sprintf("--grad-slots %d", grads+1), func(o *compileOptions) { o.GradSlots = grads + 1 })
+	} else {
+		add("--placement stream", func(o *compileOptions) { o.Placement = "stream" })
+	}
+	if o.Recompute == "" || o.Recompute == "none" {
+		add("--recompute all", func(o *compileOptions) { o.Recompute = "all" })
+	} else {
+		add("--recompute none", func(o *compileOptions) { o.Recompute = "none" })
+	}
+	rows := s.Plan.Rows
+	if rows > 1 && rows%2 == 0 {
+		add(fmt.Sprintf("--micro-batch %d", rows/2), func(o *compileOptions) { o.MicroBatch = rows / 2 })
+	}
+	if s.Plan.Micros > 1 && s.Plan.Batch%(2*rows) == 0 {
+		add(fmt.Sprintf("--micro-batch %d", 2*rows), func(o *compileOptions) { o.MicroBatch = 2 * rows })
+	}
+	if s.Plan.Clip {
+		add("--set train.clip=none", func(o *compileOptions) { o.Set = append(o.Set, "train.clip=none") })
+	} else {
+		add("--set train.clip=1.0", func(o *compileOptions) { o.Set = append(o.Set, "train.clip=1.0") })
+	}
+	return out
+}
