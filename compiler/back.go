@@ -59,7 +59,7 @@ func templatePass(name, doc string, run func(*lower.Lowering)) pass {
 }
 
 func lowerOptions(s *state) lower.Options {
-	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: s.opts.Recompute, DType: dtype(s)}
+	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: s.opts.Recompute, DType: dtype(s), DeviceMemory: s.opts.DeviceMemory}
 }
 
 // dtype is what the target computes in: on a GPU what the train block's precision says; on a

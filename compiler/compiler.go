@@ -32,7 +32,7 @@ type Options struct {
 	// DeviceMemory is how many bytes the plan may take on the device, 0: any number. A stream
 	// fills what it leaves with the state of the first layers.
 	DeviceMemory int64
-	MicroBatch   int64 // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192
+	MicroBatch   int64 // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192, on a GPU up to 65536
 	// Groups of micro-batches a step; 0: one in a stream, so that weights cross once a pass, and
 	// a micro-batch a group where all is resident, so that the activations of one are alive.
 	Groups int64

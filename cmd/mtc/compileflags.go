@@ -44,7 +44,7 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.Var((*byteSize)(&o.Memory), "device-memory", "`SIZE` that the plan may take on the device, such as 24GiB; a stream fills it (default: any)")
 	fs.Int64Var(&o.Slots, "slots", 2, "`N` device slots that layer weights stream through")
 	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "`N` device slots that layer gradients leave through")
-	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "`ROWS` of a micro-batch; 0: as many as make up to 8192 tokens")
+	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "`ROWS` of a micro-batch; 0: as many as make up to 8192 tokens, on a GPU up to 65536")
 	fs.Int64Var(&o.Groups, "groups", 0, "`N` groups of micro-batches a step; weights cross once a group and pass; 0: one in a stream, a micro-batch each where all is resident")
 	enumFlag(fs, &o.Order, "order", "", "whether a layer takes all micro-batches of a group before the next layer, or each micro-batch is a group", "auto", "layer", "batch")
 	fs.StringVar(&o.Resident, "resident", "auto", "what a stream keeps on the device with gradient and state: the first `N|NAMES` slabs, or those named, with commas; auto: as many as fit --device-memory")

@@ -13,13 +13,10 @@ import (
 // Defaults of the head's chunks. On a processor the logits of a chunk should stay near its
 // cache, but each chunk reads the last weight three times and its gradient twice, so with
 // fewer rows than minChunk memory would set the pace. A GPU has no such cache and needs more
-// rows to be busy.
+// rows to be busy (defaults.go).
 const (
 	logitsBytes = 16 << 20
 	minChunk    = 256
-
-	gpuLogitsBytes = 1 << 30
-	gpuMinChunk    = 1024
 )
 
 // pitchElems is what the rows of logits are padded to. The matrix library of a GPU takes its fast
@@ -91,7 +88,7 @@ func (l *Lowering) chunkRows(logits tensor.Type, rows int64) (chunk int64, chunk
 	chunk = l.chunkFor(rows, width*tensor.F32.Size(), logitsBytes, minChunk)
 	chunked = chunk < rows
 	if logits.DType == tensor.BF16 {
-		chunk = l.chunkFor(rows, width*logits.DType.Size(), gpuLogitsBytes, gpuMinChunk)
+		chunk = l.chunkFor(rows, width*logits.DType.Size(), l.opts.gpuLogits(), gpuMinChunk)
 	}
 	return chunk, chunked
 }

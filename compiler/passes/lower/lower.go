@@ -28,15 +28,18 @@ import (
 
 // Options are the values that shape templates. A zero field means its default.
 type Options struct {
-	Rows    int64 // sequences of a micro-batch; 0: DefaultRows
+	Rows    int64 // sequences of a micro-batch; 0: what defaults.go says
 	Prefill int64 // positions of one prefill chunk; 0: 64
 	// Recompute says which units make again in backward what it reads: "all", "none" or "",
 	// or names of units with commas.
 	Recompute string
 	// DType is what the device computes in: f32 (default) or bf16.
 	DType tensor.DType
+	// DeviceMemory is the bytes that a plan may take on the device, 0: not known. Sizes that
+	// are left open follow from it.
+	DeviceMemory int64
 	// LogitsBytes bounds the logits that exist at once in the head; 0: 16 MiB, or on a
-	// device that computes in bf16 1 GiB.
+	// device that computes in bf16 up to 2 GiB.
 	LogitsBytes int64
 	// MinChunk is the least number of rows of a head chunk, whatever LogitsBytes says; 0: 256, or 1024.
 	MinChunk int64

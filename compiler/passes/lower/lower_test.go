@@ -473,8 +473,31 @@ func TestDefaultRows(t *testing.T) {
 	for _, c := range []struct{ batch, seq, want int64 }{
 		{512, 1024, 8}, {512, 4096, 2}, {512, 10000, 1}, {6, 2048, 3}, {7, 2048, 1}, {4, 8, 4}, {1, 1, 1},
 	} {
-		if got := DefaultRows(c.batch, c.seq); got != c.want {
+		if got := DefaultRows(c.batch, c.seq, microTokens); got != c.want {
 			t.Errorf("batch %d, seq %d: %d rows, want %d", c.batch, c.seq, got, c.want)
+		}
+	}
+}
+
+// TestRowsOnGPU: a micro-batch grows with the room for activations, within bounds.
+func TestRowsOnGPU(t *testing.T) {
+	mb := newModel(t, 512, 1024, 12)
+	e := mb.unit(ir.EmbedUnit, "embed", -1)
+	x := e.out(e.embed("wte", 12, 1000, e.in(mb.tokens)))
+	h := mb.unit(ir.HeadUnit, "head", -1)
+	h.out(h.linear("head", 12, h.in(x))) // 2000 bytes a token
+	for _, c := range []struct {
+		o    Options
+		want int64
+	}{
+		{Options{}, 8},
+		{Options{DType: tensor.BF16}, 64},
+		{Options{DType: tensor.BF16, DeviceMemory: 256 << 20}, 32}, // 64 MiB are 33554 tokens
+		{Options{DType: tensor.BF16, DeviceMemory: 1 << 20}, 8},
+		{Options{DType: tensor.BF16, Rows: 2}, 2},
+	} {
+		if got := c.o.rows(mb.m); got != c.want {
+			t.Errorf("%d bytes of device memory: %d rows, want %d", c.o.DeviceMemory, got, c.want)
 		}
 	}
 }
@@ -490,9 +513,11 @@ func TestChunkRows(t *testing.T) {
 		{8192, 8192, 512, true, Options{}},  // 16 MiB
 		{50257, 100, 100, false, Options{}}, // all there are
 		{64, 100, 16, true, Options{LogitsBytes: 4096, MinChunk: 4}},
-		{50257, 8192, 8192, true, Options{DType: tensor.BF16}}, // 824 MB: the same loop as above, once
-		{152064, 65536, 2048, true, Options{DType: tensor.BF16}},
-		{1 << 20, 65536, 1024, true, Options{DType: tensor.BF16}}, // 2 GiB, but fewer rows do not pay
+		{50257, 8192, 8192, true, Options{DType: tensor.BF16}},   // 824 MB: the same loop as above, once
+		{50257, 65536, 16384, true, Options{DType: tensor.BF16}}, // 1.6 GB of 2 GiB
+		{152064, 65536, 4096, true, Options{DType: tensor.BF16}},
+		{152064, 65536, 2048, true, Options{DType: tensor.BF16, DeviceMemory: 24 << 30}},
+		{1 << 21, 65536, 1024, true, Options{DType: tensor.BF16}}, // 4 GiB, but fewer rows do not pay
 		{256, 8192, 8192, false, Options{DType: tensor.BF16}},
 	} {
 		l := &Lowering{opts: c.o}

@@ -8,13 +8,14 @@ import (
 	"github.com/megatrain/mtc/runtime/tensor"
 )
 
-// microTokens is how many tokens a micro-batch of default size has at most.
+// microTokens is how many tokens a micro-batch of default size has at most on a processor, and
+// at least on a GPU where there are so many.
 const microTokens = 8192
 
-// DefaultRows is the micro-batch when none is asked for: the largest divisor of the batch's
-// rows with at most 8192 tokens, and at least one row.
-func DefaultRows(batch, seq int64) int64 {
-	for r := min(batch, max(1, microTokens/seq)); r > 1; r-- {
+// DefaultRows is the largest divisor of the batch's rows with at most a number of tokens, and at
+// least one row.
+func DefaultRows(batch, seq, tokens int64) int64 {
+	for r := min(batch, max(1, tokens/seq)); r > 1; r-- {
 		if batch%r == 0 {
 			return r
 		}
@@ -33,7 +34,7 @@ func Microbatch(m *ir.Model, o Options, diags *diag.List) {
 	rows := o.rows(m)
 	if rows < 1 || m.Batch%rows != 0 {
 		diags.Errorf("MT0411", trainSpan(m), "a micro-batch of %d rows does not divide the batch of %d rows", rows, m.Batch).
-			Hint("choose a divisor of %d: the default here is %d", m.Batch, DefaultRows(m.Batch, m.Seq))
+			Hint("choose a divisor of %d: the default here is %d", m.Batch, o.defaultRows(m))
 		return
 	}
 	for _, v := range m.Values {
@@ -57,7 +58,7 @@ func (o Options) rows(m *ir.Model) int64 {
 	if o.Rows != 0 {
 		return o.Rows
 	}
-	return DefaultRows(m.Batch, m.Seq)
+	return o.defaultRows(m)
 }
 
 func (o Options) prefill(m *ir.Model) int64 {
