@@ -3,6 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO       ?= go
+PYTHON   ?= python3
 BIN      := bin
 MTC      := $(BIN)/mtc
 GOSRC    := $(shell $(GO) env GOROOT)/src
@@ -10,7 +11,7 @@ GOSRC    := $(shell $(GO) env GOROOT)/src
 RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/... ./e2e/invariants
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci cuda-sdk cuda-build bench-gpu
+.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci hf-check cuda-sdk cuda-build bench-gpu
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +65,9 @@ cuda-build: cuda-sdk ## build everything for CUDA and compile every kernel, on a
 bench-gpu: cuda-sdk ## training steps on a GPU beside what others reach: builds the programs, and runs them where there is a GPU
 	@bash tools/cuda/bench.sh build
 	@if command -v nvidia-smi >/dev/null; then bash tools/cuda/bench.sh run; else echo "no GPU here: carry build/cuda/bench.tar.xz to one and run tools/cuda/bench.sh run"; fi
+
+hf-check: build ## exports against transformers (needs Python with torch and transformers; PYTHON=...)
+	$(PYTHON) tools/fixtures/hf_check.py $(MTC)
 
 size: ## lines of the runtime outside ops, against its budget
 	@bash tools/size.sh
