@@ -28,6 +28,7 @@ var Def = &op.Def{
 		{Name: "out", Kind: op.Int, Doc: "O, the width of the result"},
 		{Name: "experts", Kind: op.Int, Doc: "E"},
 		{Name: "slots", Kind: op.Int, Doc: "C: rows a token that memory is made for"},
+		{Name: "most", Kind: op.Int, Doc: "C in generation"},
 		{Name: "mean", Kind: op.Float, Doc: "rows a token that there are on average, for the cost"},
 		{Name: "init", Kind: op.InitKind, Default: op.None(), Doc: "how the weights start"},
 	},

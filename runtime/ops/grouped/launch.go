@@ -11,7 +11,7 @@ type ForwardArgs struct {
 	Rows, In, Out, Experts, Slots int
 }
 
-var forward = device.Kernel{Name: "grouped.forward", CPU: forwardCPU}
+var forward = device.Kernel{Name: "grouped.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = X Weight[e]^T for the rows of each expert.
 func Forward(q device.Queue, a ForwardArgs) {
@@ -30,7 +30,7 @@ type BackwardInputArgs struct {
 	Rows, In, Out, Experts, Slots int
 }
 
-var backwardInput = device.Kernel{Name: "grouped.backward_input", CPU: backwardInputCPU}
+var backwardInput = device.Kernel{Name: "grouped.backward_input", CPU: backwardInputCPU, CUDA: inputCUDA}
 
 // BackwardInput sets DX = AddDX + DY Weight[e] for the rows of each expert.
 func BackwardInput(q device.Queue, a BackwardInputArgs) {
@@ -49,7 +49,7 @@ type BackwardWeightArgs struct {
 	Rows, In, Out, Experts, Slots int
 }
 
-var backwardWeight = device.Kernel{Name: "grouped.backward_weight", CPU: backwardWeightCPU}
+var backwardWeight = device.Kernel{Name: "grouped.backward_weight", CPU: backwardWeightCPU, CUDA: weightCUDA}
 
 // BackwardWeight sets DWeight[e] = AddDWeight[e] + DY^T X over the rows of each expert.
 func BackwardWeight(q device.Queue, a BackwardWeightArgs) {

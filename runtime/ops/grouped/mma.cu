@@ -11,7 +11,24 @@
 
 constexpr int TILE = 128, BK = 32, STAGES = 3;
 constexpr int LD_K = BK + 8, LD_MN = TILE + 8;  // elements of a row in shared memory: an odd number of 16-byte units
-constexpr u32 OPERAND = TILE * LD_K * 2, STAGE = 2 * OPERAND, BYTES = STAGES * STAGE;
+constexpr u32 OPERAND = TILE * LD_K * 2, STAGE = 2 * OPERAND;
+
+enum Kind { FORWARD, INPUT, WEIGHT };
+
+// Geom is the arguments of a launch, as launch.go orders them.
+struct Geom {
+    const bf16 *left, *right, *add;
+    void* out;
+    const int* first;
+    i64 rows;
+    int n, k, experts;
+    __device__ Geom(const Args& a, Kind kind) : rows(a.i[0] * a.i[4]), n((int)a.i[2]), k((int)a.i[1]), experts((int)a.i[3]) {
+        const bool f = kind == FORWARD;
+        left = (const bf16*)a.p[f ? 0 : 2], right = (const bf16*)a.p[f ? 1 : 0], first = (const int*)a.p[f ? 2 : 1];
+        add = f ? nullptr : (const bf16*)a.p[3], out = a.p[f ? 3 : 4];
+    }
+    __device__ __forceinline__ int count(int e) const { return first[e + 1] - first[e]; }
+};
 
 // Tile of rows of one expert.
 struct Rows {
@@ -107,41 +124,39 @@ template <class F> __device__ __forceinline__ void each(const float (&acc)[4][4]
             for (int n = 0; n < 4; n++) f(m0 + 16 * j + 8 * r, n0 + 8 * n, acc[j][n][2 * r], acc[j][n][2 * r + 1]);
 }
 
-template <bool TB> __device__ __forceinline__ void by_rows(const Args& a, i64 terms, i64 width) {
-    const int* first = (const int*)a.p[4];
-    const Rows t = rows_of(first, (int)a.i[3], blockIdx.y);
+template <Kind KIND> __device__ __forceinline__ void by_rows(const Args& a) {
+    const Geom g(a, KIND);
+    const Rows t = rows_of(g.first, g.experts, blockIdx.y);
     if (t.e < 0) return;
+    const i64 terms = KIND == FORWARD ? g.k : g.n, width = KIND == FORWARD ? g.n : g.k;
     const int n0 = blockIdx.x * TILE;
-    const bf16* w = (const bf16*)a.p[1] + t.e * a.i[1] * a.i[2];
     float acc[4][4][4];
-    product<false, TB>(acc, {(const bf16*)a.p[0], terms, t.at, 0, t.end}, {w, a.i[2], n0, n0, (int)a.i[1]}, 0, (int)terms);
-    bf16* to = (bf16*)a.p[2];
-    const bf16* add = (const bf16*)a.p[3];
+    product<false, KIND == INPUT>(acc, {g.left, terms, t.at, 0, t.end}, {g.right + (i64)t.e * g.n * g.k, g.k, n0, n0, g.n}, 0, (int)terms);
     each(acc, [&](int m, int n, float lo, float hi) {
         if (t.at + m >= t.end || n0 + n >= width) return;
         const i64 at = (t.at + m) * width + n0 + n;
-        if (add) {
-            const u32 w = *(const u32*)(add + at);
+        if (g.add) {
+            const u32 w = *(const u32*)(g.add + at);
             lo += bf16_lo(w), hi += bf16_hi(w);
         }
-        *(u32*)(to + at) = pack_bf16(lo, hi);
+        *(u32*)((bf16*)g.out + at) = pack_bf16(lo, hi);
     });
 }
 
-extern "C" __global__ void __launch_bounds__(256) grouped_forward(Args a) { by_rows<false>(a, a.i[2], a.i[1]); }
+extern "C" __global__ void __launch_bounds__(256) grouped_forward(Args a) { by_rows<FORWARD>(a); }
 
-extern "C" __global__ void __launch_bounds__(256) grouped_input(Args a) { by_rows<true>(a, a.i[1], a.i[2]); }
+extern "C" __global__ void __launch_bounds__(256) grouped_input(Args a) { by_rows<INPUT>(a); }
 
 extern "C" __global__ void __launch_bounds__(256) grouped_weight(Args a) {
-    const int* first = (const int*)a.p[4];
-    const int e = blockIdx.z, m0 = blockIdx.y * TILE, k0 = blockIdx.x * TILE, end = first[e + 1];
+    const Geom g(a, WEIGHT);
+    const int e = blockIdx.z, m0 = blockIdx.y * TILE, k0 = blockIdx.x * TILE, end = g.first[e + 1];
     float acc[4][4][4];
-    product<true, true>(acc, {(const bf16*)a.p[0], a.i[1], 0, m0, end}, {(const bf16*)a.p[1], a.i[2], 0, k0, end}, first[e], end);
-    float* to = (float*)a.p[2];
-    const float* add = (const float*)a.p[3];
+    product<true, true>(acc, {g.left, g.n, 0, m0, end}, {g.right, g.k, 0, k0, end}, g.first[e], end);
+    float* to = (float*)g.out;
+    const float* add = (const float*)g.add;
     each(acc, [&](int m, int n, float lo, float hi) {
-        if (m0 + m >= a.i[1] || k0 + n >= a.i[2]) return;
-        const i64 at = (e * a.i[1] + m0 + m) * a.i[2] + k0 + n;
+        if (m0 + m >= g.n || k0 + n >= g.k) return;
+        const i64 at = ((i64)e * g.n + m0 + m) * g.k + k0 + n;
         if (add) lo += add[at], hi += add[at + 1];
         *(float2*)(to + at) = float2{lo, hi};
     });

@@ -7,6 +7,24 @@
 
 constexpr int TILE = 64, BK = 16;
 
+enum Kind { FORWARD, INPUT, WEIGHT };
+
+// Geom is the arguments of a launch, as launch.go orders them.
+struct Geom {
+    const act_t *left, *right, *add;
+    void* out;
+    const int* first;
+    i64 rows;
+    int n, k, experts;
+    __device__ Geom(const Args& a, Kind kind) : rows(a.i[0] * a.i[4]), n((int)a.i[2]), k((int)a.i[1]), experts((int)a.i[3]) {
+        const bool f = kind == FORWARD;
+        left = (const act_t*)a.p[f ? 0 : 2], right = (const act_t*)a.p[f ? 1 : 0], first = (const int*)a.p[f ? 2 : 1];
+        add = f ? nullptr : (const act_t*)a.p[3], out = a.p[f ? 3 : 4];
+    }
+    __device__ __forceinline__ int count(int e) const { return first[e + 1] - first[e]; }
+};
+
+// Tile of rows of one expert.
 struct Rows {
     int e, at, end;
 };
@@ -50,48 +68,36 @@ template <class F> __device__ __forceinline__ void each(const float (&acc)[4][4]
     for (int i = 0; i < 16; i++) f((int)threadIdx.x / 16 * 4 + i / 4, (int)threadIdx.x % 16 * 4 + i % 4, acc[i / 4][i % 4]);
 }
 
-extern "C" __global__ void __launch_bounds__(256) grouped_forward(Args a) {
-    const i64 N = a.i[1], K = a.i[2], n0 = (i64)blockIdx.x * TILE;
-    const Rows t = rows_of((const int*)a.p[4], (int)a.i[3], blockIdx.y);
+template <Kind KIND> __device__ __forceinline__ void by_rows(const Args& a) {
+    const Geom g(a, KIND);
+    const Rows t = rows_of(g.first, g.experts, blockIdx.y);
     if (t.e < 0) return;
-    const act_t* x = (const act_t*)a.p[0];
-    const wgt_t* w = (const wgt_t*)a.p[1] + t.e * N * K;
+    const i64 N = g.n, K = g.k, terms = KIND == FORWARD ? K : N, width = KIND == FORWARD ? N : K, c0 = (i64)blockIdx.x * TILE;
+    const act_t *x = g.left, *w = g.right + t.e * N * K;
     float acc[4][4];
     product(
-        acc, 0, K, [&](int m, i64 k) { return t.at + m < t.end ? to_f(x[(t.at + m) * K + k]) : 0.f; },
-        [&](int n, i64 k) { return n0 + n < N ? to_f(w[(n0 + n) * K + k]) : 0.f; });
+        acc, 0, terms, [&](int m, i64 k) { return t.at + m < t.end ? to_f(x[(t.at + m) * terms + k]) : 0.f; },
+        [&](int n, i64 k) { return c0 + n < width ? to_f(w[KIND == FORWARD ? (c0 + n) * K + k : k * K + c0 + n]) : 0.f; });
     each(acc, [&](int m, int n, float v) {
-        const i64 at = (t.at + m) * N + n0 + n;
-        if (t.at + m < t.end && n0 + n < N) ((act_t*)a.p[2])[at] = from_f<act_t>(plus((const act_t*)a.p[3], at, v));
+        const i64 at = (t.at + m) * width + c0 + n;
+        if (t.at + m < t.end && c0 + n < width) ((act_t*)g.out)[at] = from_f<act_t>(plus(g.add, at, v));
     });
 }
 
-extern "C" __global__ void __launch_bounds__(256) grouped_input(Args a) {
-    const i64 N = a.i[1], K = a.i[2], k0 = (i64)blockIdx.x * TILE;
-    const Rows t = rows_of((const int*)a.p[4], (int)a.i[3], blockIdx.y);
-    if (t.e < 0) return;
-    const act_t* dy = (const act_t*)a.p[0];
-    const wgt_t* w = (const wgt_t*)a.p[1] + t.e * N * K;
-    float acc[4][4];
-    product(
-        acc, 0, N, [&](int m, i64 n) { return t.at + m < t.end ? to_f(dy[(t.at + m) * N + n]) : 0.f; },
-        [&](int k, i64 n) { return k0 + k < K ? to_f(w[n * K + k0 + k]) : 0.f; });
-    each(acc, [&](int m, int k, float v) {
-        const i64 at = (t.at + m) * K + k0 + k;
-        if (t.at + m < t.end && k0 + k < K) ((act_t*)a.p[2])[at] = from_f<act_t>(plus((const act_t*)a.p[3], at, v));
-    });
-}
+extern "C" __global__ void __launch_bounds__(256) grouped_forward(Args a) { by_rows<FORWARD>(a); }
+
+extern "C" __global__ void __launch_bounds__(256) grouped_input(Args a) { by_rows<INPUT>(a); }
 
 extern "C" __global__ void __launch_bounds__(256) grouped_weight(Args a) {
-    const i64 N = a.i[1], K = a.i[2], k0 = (i64)blockIdx.x * TILE, n0 = (i64)blockIdx.y * TILE, e = blockIdx.z;
-    const int* first = (const int*)a.p[4];
-    const act_t *dy = (const act_t*)a.p[0], *x = (const act_t*)a.p[1];
+    const Geom g(a, WEIGHT);
+    const i64 N = g.n, K = g.k, k0 = (i64)blockIdx.x * TILE, n0 = (i64)blockIdx.y * TILE, e = blockIdx.z;
+    const act_t *dy = g.left, *x = g.right;
     float acc[4][4];
     product(
-        acc, first[e], first[e + 1], [&](int n, i64 r) { return n0 + n < N ? to_f(dy[r * N + n0 + n]) : 0.f; },
+        acc, g.first[e], g.first[e + 1], [&](int n, i64 r) { return n0 + n < N ? to_f(dy[r * N + n0 + n]) : 0.f; },
         [&](int k, i64 r) { return k0 + k < K ? to_f(x[r * K + k0 + k]) : 0.f; });
     each(acc, [&](int n, int k, float v) {
         const i64 at = (e * N + n0 + n) * K + k0 + k;
-        if (n0 + n < N && k0 + k < K) ((float*)a.p[2])[at] = plus((const float*)a.p[3], at, v);
+        if (n0 + n < N && k0 + k < K) ((float*)g.out)[at] = plus((const float*)g.add, at, v);
     });
 }

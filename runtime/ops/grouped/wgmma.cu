@@ -5,9 +5,8 @@
 //   grouped_input     DX[r, k]    = add + sum over n of DY[r, n] W[e][n, k]
 //   grouped_weight    DW[e][n, k] = add + sum over e's rows r of DY[r, n] X[r, k], in f32
 //
-// p: the left operand, the right one, the result, what is added or null, first [E + 1] (i32): expert
-// e has the rows first[e] to first[e + 1]. i: rows of the buffers (a bound on first[E]), N, K, E.
-// Rows behind first[E] are neither read into a result nor written.
+// first [E + 1] (i32) is the head of a routing: expert e has the rows first[e] to first[e + 1]. What
+// is behind first[E] is neither read into a result nor written. N and K are multiples of 8.
 //
 // A block is one group of four warps that only starts copies, and two that compute 64 rows of a
 // tile of 128 x 256 each, over stages of 64 terms. Blocks stay and take tiles by a counter; which
@@ -23,8 +22,6 @@ constexpr u32 A_BYTES = 2 * BOX, B_BYTES = 4 * BOX, SLOT = A_BYTES + B_BYTES;
 constexpr u32 FULL_AT = 0, EMPTY_AT = 64, TILES = 128, SLOTS_AT = 1024;
 constexpr int MAX_EXPERTS = 1024;
 
-enum Kind { FORWARD, INPUT, WEIGHT };
-
 // Scratch lies at the head of a.work.
 struct Scratch {
     Map a, b;
@@ -33,24 +30,32 @@ struct Scratch {
     int order[MAX_EXPERTS];      // experts, most rows first
 };
 
+enum Kind { FORWARD, INPUT, WEIGHT };
+
+// Geom is the arguments of a launch, as launch.go orders them.
 struct Geom {
+    const bf16 *left, *right, *add;
+    void* out;
+    const int* first;
     i64 rows;
     int n, k, experts;
-    const int* first;
-    __device__ explicit Geom(const Args& a) : rows(a.i[0]), n((int)a.i[1]), k((int)a.i[2]), experts((int)a.i[3]), first((const int*)a.p[4]) {}
+    __device__ Geom(const Args& a, Kind kind) : rows(a.i[0] * a.i[4]), n((int)a.i[2]), k((int)a.i[1]), experts((int)a.i[3]) {
+        const bool f = kind == FORWARD;
+        left = (const bf16*)a.p[f ? 0 : 2], right = (const bf16*)a.p[f ? 1 : 0], first = (const int*)a.p[f ? 2 : 1];
+        add = f ? nullptr : (const bf16*)a.p[3], out = a.p[f ? 3 : 4];
+    }
     __device__ __forceinline__ int count(int e) const { return first[e + 1] - first[e]; }
 };
 
 // prepare writes the maps, the counter, and how tiles are numbered; one block of 256 threads.
 template <Kind KIND> __device__ __forceinline__ void prepare(const Args& a) {
-    const Geom g(a);
+    const Geom g(a, KIND);
     Scratch* s = (Scratch*)a.work;
     if (threadIdx.x < 32) {
-        const bf16 *left = (const bf16*)a.p[0], *right = (const bf16*)a.p[1];
         const u32 room = smem_at(smem);
-        make_map(&s->a, room, left, KIND == FORWARD ? g.k : g.n, 1, g.rows, 1);
-        if (KIND == WEIGHT) make_map(&s->b, room, right, g.k, 1, g.rows, 1);
-        else make_map(&s->b, room, right, g.k, 1, g.n, g.experts);
+        make_map(&s->a, room, g.left, KIND == FORWARD ? g.k : g.n, 1, g.rows, 1);
+        if (KIND == WEIGHT) make_map(&s->b, room, g.right, g.k, 1, g.rows, 1);
+        else make_map(&s->b, room, g.right, g.k, 1, g.n, g.experts);
     }
     if (threadIdx.x == 32) {
         s->next = 0;
@@ -77,7 +82,7 @@ template <Kind KIND> struct Problem {
     const Geom g;
     const Scratch* s;
     int mt, nt;
-    __device__ explicit Problem(const Args& a) : g(a), s((const Scratch*)a.work) {
+    __device__ explicit Problem(const Args& a) : g(a, KIND), s((const Scratch*)a.work) {
         const int out = KIND == FORWARD ? g.n : g.k;
         nt = (out + BN - 1) / BN, mt = (g.n + BM - 1) / BM;
     }
@@ -230,8 +235,8 @@ template <Kind KIND> __device__ __forceinline__ void sums(const Args& a, u32 bas
             const bool there = row < t.end;
             if (KIND == WEIGHT) {
                 const i64 to = ((i64)t.e * p.g.n + row) * p.g.k + t.n + lane % 4 * 2;
-                float* d = (float*)a.p[2] + to;
-                const float* add = a.p[3] ? (const float*)a.p[3] + to : nullptr;
+                float* d = (float*)p.g.out + to;
+                const float* add = p.g.add ? (const float*)p.g.add + to : nullptr;
 #pragma unroll
                 for (int n = 0; n < BN / 8; n++) {
                     if (!there || t.n + n * 8 >= p.g.k) continue;
@@ -242,7 +247,7 @@ template <Kind KIND> __device__ __forceinline__ void sums(const Args& a, u32 bas
             } else {
                 const int width = KIND == FORWARD ? p.g.n : p.g.k;
                 const i64 to = (i64)row * width + t.n;
-                put_row((bf16*)a.p[2] + to, a.p[3] ? (const bf16*)a.p[3] + to : nullptr, acc, r, there, width - t.n);
+                put_row((bf16*)p.g.out + to, p.g.add ? p.g.add + to : nullptr, acc, r, there, width - t.n);
             }
         }
     }

@@ -19,7 +19,7 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __shared__
+#define __shared__ static
 #define __align__(n) alignas(1024)
 #define __grid_constant__
 
