@@ -42,9 +42,11 @@ if [ "$what" != tests ]; then
     for precision in f32 bf16; do
       at="--target cuda --set train.precision=$precision"
       program "$family.$precision.resident" $mt $at
-      program "$family.$precision.micro" $mt $at --micro-batch 1
+      program "$family.$precision.micro" $mt $at --micro-batch 1 --groups 1
       program "$family.$precision.stream" $mt $at --placement stream --micro-batch 1
-      program "$family.$precision.microgroups" $mt $at --micro-batch 2 --groups 2
+      case $family in
+      mistral | qwen2) program "$family.$precision.microgroups" $mt $at --micro-batch 2 --groups 2 ;;
+      esac
       program "$family.$precision.groups" $mt $at --placement stream --micro-batch 2 --groups 2 --recompute all --slots 3 --grad-slots 3
     done
   done
@@ -59,7 +61,7 @@ if [ "$what" != tests ]; then
   at="--target cuda"
   program nano.bf16-noclip.resident models/nano.mt $at "${small[@]}" --set train.clip=none
   program nano.bf16-noclip.stream models/nano.mt $at "${small[@]}" --set train.clip=none --placement stream
-  program nano.bf16.mixed models/nano.mt $at "${small[@]}" --placement stream --device-memory "${MTC_MIXED:-48MiB}"
+  program nano.bf16.mixed models/nano.mt $at "${small[@]}" --placement stream --device-memory "${MTC_MIXED:-1072MiB}"
   program nano.big models/nano.mt $at --set "train.batch=64 rows"
   tiny=(--set train.seq=64 --set "train.batch=4 rows" --set train.eval=none)
   if [ -z "${MTC_SMALL:-}" ]; then
