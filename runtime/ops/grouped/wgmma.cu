@@ -152,16 +152,16 @@ __device__ __forceinline__ void blank(u32 slot, int box, int boxes, int valid) {
         *(uint4*)(smem + slot + (box + i / chunks) * BOX + valid * 128 + i % chunks * 16) = uint4{0, 0, 0, 0};
 }
 
-// put_row writes one row (half r of the lane's rows) of 256 sums, as far as there are columns. The
+// put_row writes one row (half R of the lane's rows) of 256 sums, as far as there are columns. The
 // four lanes of a row trade their pairs, so that each writes 16 bytes.
-__device__ __forceinline__ void put_row(bf16* to, const bf16* add, const float (&x)[BN / 2], int r, bool there, int columns) {
+template <int R> __device__ __forceinline__ void put_row(bf16* to, const bf16* add, const float (&x)[BN / 2], bool there, int columns) {
     const int c = threadIdx.x % 4;
 #pragma unroll
     for (int n = 0; n < BN / 8; n += 4) {
         u32 mine[4], from[4], got[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            float lo = x[(n + i) * 4 + r * 2], hi = x[(n + i) * 4 + r * 2 + 1];
+            float lo = x[(n + i) * 4 + R * 2], hi = x[(n + i) * 4 + R * 2 + 1];
             if (add && there && (n + i) * 8 < columns) {  // rounded once
                 const u32 w = *(const u32*)(add + (n + i) * 8 + c * 2);
                 lo += bf16_lo(w), hi += bf16_hi(w);
@@ -184,6 +184,27 @@ __device__ __forceinline__ void put_row(bf16* to, const bf16* add, const float (
     }
 }
 
+// put writes one row of a tile's sums.
+template <Kind KIND, int R> __device__ __forceinline__ void put(const Problem<KIND>& p, const Tile& t, const float (&acc)[BN / 2], int row) {
+    const bool there = row < t.end;
+    const int width = KIND == FORWARD ? p.g.n : p.g.k;
+    if (KIND == WEIGHT) {
+        const i64 to = ((i64)t.e * p.g.n + row) * width + t.n + threadIdx.x % 4 * 2;
+        float* d = (float*)p.g.out + to;
+        const float* add = p.g.add ? (const float*)p.g.add + to : nullptr;
+#pragma unroll
+        for (int n = 0; n < BN / 8; n++) {
+            if (!there || t.n + n * 8 >= width) continue;
+            float2 v{acc[4 * n + 2 * R], acc[4 * n + 2 * R + 1]};
+            if (add) v.x += add[n * 8], v.y += add[n * 8 + 1];
+            *(float2*)(d + n * 8) = v;
+        }
+    } else {
+        const i64 to = (i64)row * width + t.n;
+        put_row<R>((bf16*)p.g.out + to, p.g.add ? p.g.add + to : nullptr, acc, there, width - t.n);
+    }
+}
+
 template <Kind KIND> __device__ __forceinline__ void sums(const Args& a, u32 base) {
     const int group = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const Problem<KIND> p(a);
@@ -196,10 +217,8 @@ template <Kind KIND> __device__ __forceinline__ void sums(const Args& a, u32 bas
         const Tile t = p.at(tile);
         float acc[BN / 2];
         int last = 0;
-        if (t.steps == 0) {
 #pragma unroll
-            for (int i = 0; i < BN / 2; i++) acc[i] = 0.f;
-        }
+        for (int i = 0; i < BN / 2; i++) acc[i] = 0.f;
 #pragma unroll 1
         for (int i = 0; i < t.steps; i++) {
             const u32 slot = SLOTS_AT + ring.slot * SLOT;
@@ -215,41 +234,19 @@ template <Kind KIND> __device__ __forceinline__ void sums(const Args& a, u32 bas
             const u64 da = TA ? mn_major<64>(at) : k_major(at), db = TB ? mn_major<64>(bt) : k_major(bt);
             wgmma_fence();
 #pragma unroll
-            for (int k = 0; k < BK / 16; k++) wgmma<TB, TA>(acc, da + k * (TA ? 128 : 2), db + k * (TB ? 128 : 2), i > 0 || k > 0);
+            for (int k = 0; k < BK / 16; k++) wgmma<TB, TA>(acc, da + k * (TA ? 128 : 2), db + k * (TB ? 128 : 2), 1);
             wgmma_commit();
-            if (i > 0) {
-                wgmma_wait<1>();
-                leave(base + EMPTY_AT + 8 * last);
-            }
+            wgmma_wait<1>();
+            if (i > 0) leave(base + EMPTY_AT + 8 * last);
             last = ring.slot;
             ring.next();
         }
-        if (t.steps > 0) {
-            wgmma_wait<0>();
-            keep(acc);
-            leave(base + EMPTY_AT + 8 * last);
-        }
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const int row = t.m + group * 64 + warp * 16 + lane / 4 + 8 * r;
-            const bool there = row < t.end;
-            if (KIND == WEIGHT) {
-                const i64 to = ((i64)t.e * p.g.n + row) * p.g.k + t.n + lane % 4 * 2;
-                float* d = (float*)p.g.out + to;
-                const float* add = p.g.add ? (const float*)p.g.add + to : nullptr;
-#pragma unroll
-                for (int n = 0; n < BN / 8; n++) {
-                    if (!there || t.n + n * 8 >= p.g.k) continue;
-                    float2 v{acc[4 * n + 2 * r], acc[4 * n + 2 * r + 1]};
-                    if (add) v.x += add[n * 8], v.y += add[n * 8 + 1];
-                    *(float2*)(d + n * 8) = v;
-                }
-            } else {
-                const int width = KIND == FORWARD ? p.g.n : p.g.k;
-                const i64 to = (i64)row * width + t.n;
-                put_row((bf16*)p.g.out + to, p.g.add ? p.g.add + to : nullptr, acc, r, there, width - t.n);
-            }
-        }
+        wgmma_wait<0>();
+        keep(acc);
+        if (t.steps > 0) leave(base + EMPTY_AT + 8 * last);
+        const int row = t.m + group * 64 + warp * 16 + lane / 4;
+        put<KIND, 0>(p, t, acc, row);
+        put<KIND, 1>(p, t, acc, row + 8);
     }
 }
 
