@@ -89,6 +89,7 @@ type exporter struct {
 	weights *safetensors.File
 	buffers *safetensors.File
 	tmp     string
+	memory  buffers
 }
 
 // plan decides on configuration and files before anything is written.
@@ -356,14 +357,14 @@ func (x *exporter) values(t *outTensor, put func([]float32) error) error {
 	if !transposed {
 		for _, p := range parts {
 			per := p.Elems() / p.Shape[0]
-			if err := p.elements(from*per, min(rows, p.Shape[0])*per, put); err != nil {
+			if err := p.elements(from*per, min(rows, p.Shape[0])*per, &x.memory, put); err != nil {
 				return p.failed(err)
 			}
 		}
 		return nil
 	}
 	cols := parts[0].Shape[1]
-	raw := make([]byte, 0, 4*rows*cols)
+	raw := x.memory.whole(4 * rows * cols)[:0]
 	for _, p := range parts {
 		in := io.NewSectionReader(x.weights.DataAt(p.Tensor), 4*from*cols, 4*min(rows, p.Shape[0])*cols)
 		at := len(raw)
@@ -372,5 +373,5 @@ func (x *exporter) values(t *outTensor, put func([]float32) error) error {
 			return p.failed(err)
 		}
 	}
-	return columns(raw, "F32", rows, cols, 0, cols, put)
+	return columns(raw, "F32", rows, cols, 0, cols, &x.memory, put)
 }

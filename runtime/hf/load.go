@@ -21,6 +21,14 @@ func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) e
 	if err := m.Twins(); err != nil {
 		return err
 	}
+	b := &buffers{}
+	for i := range m.entries {
+		if e := &m.entries[i]; strings.Contains(e.Op, "transpose") {
+			for _, t := range e.from {
+				b.largest = max(b.largest, t.Bytes)
+			}
+		}
+	}
 	at := map[string][]use{}
 	for i := range m.entries {
 		for j, path := range m.entries[i].Params {
@@ -32,7 +40,7 @@ func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) e
 		masters := checkpoint.MastersOf(s, view)
 		for _, x := range s.Params {
 			for _, u := range at[x.Name] {
-				if err := u.fill(&masters, x.Off); err != nil {
+				if err := u.fill(&masters, x.Off, b); err != nil {
 					return err
 				}
 			}
@@ -47,6 +55,31 @@ func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) e
 	return nil
 }
 
+// buffers are the memory of reading, taken once: the garbage of many tensors would be in
+// memory at a time.
+type buffers struct {
+	largest int64 // bytes of the largest tensor that is transposed
+	matrix  []byte
+	raw     []byte
+	values  []float32
+}
+
+// whole is room for a tensor as it is stored.
+func (b *buffers) whole(n int64) []byte {
+	if n > int64(len(b.matrix)) {
+		b.matrix = make([]byte, max(n, b.largest))
+	}
+	return b.matrix[:n]
+}
+
+// block is room for n numbers, as they are stored and as f32.
+func (b *buffers) block(n, width int64) ([]byte, []float32) {
+	if int64(len(b.values)) < n {
+		b.raw, b.values = make([]byte, 4*n), make([]float32, n)
+	}
+	return b.raw[:n*width], b.values[:n]
+}
+
 // use is a parameter of an entry.
 type use struct {
 	*entry
@@ -54,7 +87,7 @@ type use struct {
 }
 
 // fill writes the parameter into its slab from off on.
-func (u use) fill(to *checkpoint.Masters, off int64) error {
+func (u use) fill(to *checkpoint.Masters, off int64, b *buffers) error {
 	put := func(v []float32) error {
 		to.Write(off, v)
 		off += int64(len(v))
@@ -74,9 +107,9 @@ func (u use) fill(to *checkpoint.Masters, off int64) error {
 		}
 		var err error
 		if transposed {
-			err = t.columns(from, n, put)
+			err = t.columns(from, n, b, put)
 		} else {
-			err = t.elements(from, n, put)
+			err = t.elements(from, n, b, put)
 		}
 		if err != nil {
 			return t.failed(err)
@@ -86,10 +119,10 @@ func (u use) fill(to *checkpoint.Masters, off int64) error {
 }
 
 // elements reads n elements from one on, in blocks.
-func (t *located) elements(from, n int64, put func([]float32) error) error {
+func (t *located) elements(from, n int64, b *buffers, put func([]float32) error) error {
 	w := width(t.DType)
 	in := io.NewSectionReader(t.shard.DataAt(t.Tensor), from*w, n*w)
-	raw, out := make([]byte, min(n, block)*w), make([]float32, min(n, block))
+	raw, out := b.block(min(n, block), w)
 	for n > 0 {
 		k := min(n, block)
 		if _, err := io.ReadFull(in, raw[:k*w]); err != nil {
@@ -106,19 +139,20 @@ func (t *located) elements(from, n int64, put func([]float32) error) error {
 
 // columns reads n columns of a matrix from one on, as rows: the matrix is in memory as it is
 // stored, and a few rows of the result beside it.
-func (t *located) columns(from, n int64, put func([]float32) error) error {
-	raw := make([]byte, t.Bytes)
+func (t *located) columns(from, n int64, b *buffers, put func([]float32) error) error {
+	raw := b.whole(t.Bytes)
 	if _, err := io.ReadFull(t.shard.Data(t.Tensor), raw); err != nil {
 		return err
 	}
-	return columns(raw, t.DType, t.Shape[0], t.Shape[1], from, n, put)
+	return columns(raw, t.DType, t.Shape[0], t.Shape[1], from, n, b, put)
 }
 
 // columns hands out columns of a matrix [rows, cols] as rows, some at a time.
-func columns(raw []byte, dtype string, rows, cols, from, n int64, put func([]float32) error) error {
+func columns(raw []byte, dtype string, rows, cols, from, n int64, b *buffers, put func([]float32) error) error {
 	const strip = 32 // columns gathered in one pass over the rows
 	w := width(dtype)
-	part, out := make([]float32, strip), make([]float32, strip*rows)
+	_, out := b.block(strip*(rows+1), 0)
+	part, out := out[:strip], out[strip:]
 	for at := from; at < from+n; at += strip {
 		k := min(strip, from+n-at)
 		for r := range rows {
@@ -188,9 +222,10 @@ func (t *located) equal(o *located) (bool, error) {
 func (t *located) equalValues(o *located) (bool, error) {
 	same := true
 	at := int64(0)
-	err := t.elements(0, t.Elems(), func(v []float32) error {
+	var a, b buffers
+	err := t.elements(0, t.Elems(), &a, func(v []float32) error {
 		i := 0
-		err := o.elements(at, int64(len(v)), func(w []float32) error {
+		err := o.elements(at, int64(len(v)), &b, func(w []float32) error {
 			for _, x := range w {
 				same = same && x == v[i]
 				i++
