@@ -165,6 +165,7 @@ var sections = []struct {
 	{"What goes in and comes out.", []ir.Region{ir.RIn, ir.RTargets, ir.RScalars, ir.ROut, ir.RDOut, ir.RDIn, ir.RPartials}, false},
 	{"Passing through the place of a result.", []ir.Region{ir.ROut, ir.RDIn}, true},
 	{"Constant tables.", []ir.Region{ir.RTable}, false},
+	{"The router's state.", []ir.Region{ir.RRouter}, false},
 	{"Cached from earlier positions.", []ir.Region{ir.RState}, false},
 	{"Saved between forward and backward.", []ir.Region{ir.RSaved}, false},
 	{"Work memory; values that are not needed at once share it.", []ir.Region{ir.RWork}, false},
@@ -258,6 +259,8 @@ func address(l *local) *jen.Statement {
 		return b("Scalars")
 	case ir.RPartials:
 		return b("Partials")
+	case ir.RRouter:
+		return b("Router")
 	case ir.RSaved:
 		return at(b("Saved"))
 	case ir.RWork:

@@ -14,11 +14,11 @@ import (
 // funcSuffix names the function of each direction.
 var funcSuffix = [plan.NumFuncs]string{
 	plan.Forward: "Forward", plan.Recompute: "Recompute", plan.Backward: "Backward",
-	plan.Loss: "Loss", plan.EvalLoss: "EvalLoss", plan.Infer: "Infer",
+	plan.Loss: "Loss", plan.EvalLoss: "EvalLoss", plan.Infer: "Infer", plan.Advance: "Advance",
 }
 
 // funcOrder is the order of functions in a file.
-var funcOrder = []plan.Func{plan.Forward, plan.Recompute, plan.Backward, plan.Loss, plan.EvalLoss, plan.Infer}
+var funcOrder = []plan.Func{plan.Forward, plan.Recompute, plan.Backward, plan.Loss, plan.EvalLoss, plan.Infer, plan.Advance}
 
 // templateFile writes the functions of template i.
 func (g *generator) templateFile(i int) ([]byte, error) {
@@ -96,6 +96,9 @@ func (w *funcWriter) doc() []string {
 		if w.hasLast {
 			text += " Only the last row is computed to the end."
 		}
+	}
+	if w.fn.Func == plan.Advance {
+		text = name + " moves the router by what the step's micro-batches have counted, once they are all done."
 	}
 	return wrap(text, 97)
 }

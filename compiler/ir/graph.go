@@ -26,7 +26,8 @@ type Value struct {
 	Name string // the variable it was bound to, or a name made from the op
 	Type tensor.Type
 	Span source.Span
-	Node *Node // producer, nil for graph inputs and model values
+	Node *Node      // producer, nil for graph inputs and model values
+	Full tensor.Dim // the last dim in generation where it is another one there (a routing), else zero
 }
 
 // Weight is a slot of a graph: which tensor fills it differs by instance.

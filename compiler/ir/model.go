@@ -29,6 +29,8 @@ type Model struct {
 	Params []*Param // in forward order of first use, each once
 	Maps   []*WeightMap
 
+	Routers []*Router // of mixtures of experts, in forward order
+
 	Train *Train // nil without a train block
 }
 
@@ -60,14 +62,47 @@ type Unit struct {
 	Inputs  []*Value // model values bound to Graph.Inputs
 	Outputs []*Value // model values bound to Graph.Outputs; the head's is the logits
 	Params  []*Param // bound to Graph.Weights
+
+	// A block with a mixture of experts is cut into several units: Part is "" for the first,
+	// "observe" and "route" for those between, "experts" for what follows; Cut counts the
+	// mixtures before it. Router is the router of a part.
+	Part   string
+	Cut    int
+	Router *Router
 }
 
-// Path is "layer[3]" or "embed".
+// Router is a router of a mixture of experts.
+type Router struct {
+	Path    string // "layer[3].moe"
+	Experts int64
+	Slots   int64   // rows a token that memory is made for
+	Mean    float64 // experts a token that it aims at
+	Attr    map[string]op.Value
+	Span    source.Span
+}
+
+// Path is "layer[3]", "layer[3].experts" or "embed".
 func (u *Unit) Path() string {
-	if u.Index < 0 {
-		return u.Name
+	s := u.Name
+	if u.Index >= 0 {
+		s += "[" + itoa(u.Index) + "]"
 	}
-	return u.Name + "[" + itoa(u.Index) + "]"
+	return s + u.part()
+}
+
+// Kin is what equal units share of their names: "layer", "layer.experts".
+func (u *Unit) Kin() string { return u.Name + u.part() }
+
+func (u *Unit) part() string {
+	switch n := u.Cut; {
+	case u.Part == "":
+		return ""
+	case u.Part == "experts" && n > 1:
+		return "." + u.Part + itoa(n)
+	case u.Part != "experts" && n > 0:
+		return "." + u.Part + itoa(n+1)
+	}
+	return "." + u.Part
 }
 
 // Param is one parameter tensor of the model. A tied tensor is one Param bound by several units.
@@ -78,6 +113,17 @@ type Param struct {
 	Init  plan.Init
 	Span  source.Span
 	Uses  int // number of units that bind it
+	// Parts, when not nil, are the parameters of a model that this one consists of, one after
+	// another: the same weight of each expert. It is then no parameter of the model itself.
+	Parts []*Param
+}
+
+// Each lists the parameters of the model that p is: its parts, else itself.
+func (p *Param) Each() []*Param {
+	if p.Parts != nil {
+		return p.Parts
+	}
+	return []*Param{p}
 }
 
 // Elems is the number of elements.

@@ -57,6 +57,7 @@ type Template struct {
 	DOut       []bool                   // for each output: whether backward reads its gradient
 	SavedBytes int64                    // size of the Saved region
 	StateBytes int64                    // size of the generation state of one instance
+	Gen        []tensor.Type            // as Out, of a chunk in generation
 	Recompute  bool                     // backward runs Recompute first, into shared memory
 }
 
@@ -148,6 +149,7 @@ const (
 	RTargets
 	RScalars
 	RPartials
+	RRouter // the state of the unit's router
 )
 
 // Place is a region and a byte offset.

@@ -18,6 +18,7 @@ type contents struct {
 	done   [plan.NumFuncs][]int32
 	// By slab or micro-batch: the step for which it was done last.
 	normed, offloaded, updates []int32
+	advanced, told             []int32 // by router
 	seen                       []int32 // by slab: norms made in its step until its own, where each may set the skip flag
 	groups                     []int32 // by slab: groups that have left in this step
 	norms                      []int32 // by slab: the step of the norm in Plan.Norms
@@ -113,6 +114,10 @@ func newContents(v *verifier) *contents {
 	for _, t := range p.Tables {
 		c.fill(t.Buf, 0, thing{what: other})
 	}
+	c.advanced, c.told = filled(len(p.Routers)), filled(len(p.Routers))
+	for _, r := range p.Routers {
+		c.fill(r.State, 0, thing{what: other})
+	}
 	c.fill(p.Positions, 0, thing{what: other})
 	return c
 }
@@ -206,8 +211,10 @@ func (c *contents) task(t *plan.Task) error {
 		return c.report(t, cp)
 	case plan.Update:
 		return c.update(t, cp)
+	case plan.Save, plan.Restore:
+		return c.carry(t, cp)
 	}
-	return fmt.Errorf("tasks of kind %s are not part of any list yet", t.Kind)
+	return fmt.Errorf("there is no rule for tasks of kind %s", t.Kind)
 }
 
 // get reads a buffer and demands a kind.
@@ -256,6 +263,11 @@ func (c *contents) leave() error {
 	}
 	if !train {
 		return nil
+	}
+	for i, r := range p.Routers {
+		if c.advanced[i] != int32(c.step) || c.told[i] != int32(c.step) {
+			return fmt.Errorf("the router of %s does not move, or does not report", r.Name)
+		}
 	}
 	for s := range p.Slabs {
 		if c.normed[s] != int32(c.step) {

@@ -11,7 +11,13 @@ import (
 // micro-batch and its step call for.
 func (c *contents) compute(t *plan.Task, cp int) error {
 	unit := &c.p.Units[t.Unit]
+	if t.Func == plan.Advance {
+		return c.advance(t, cp)
+	}
 	if err := c.once(t); err != nil {
+		return err
+	}
+	if err := c.routed(t, cp); err != nil {
 		return err
 	}
 	for i, s := range unit.Slabs {
@@ -190,4 +196,18 @@ func (c *contents) leaves(t *plan.Task, cp int) {
 		c.partials[t.Micro] = step
 		c.fill(t.Bind.Partials, cp, thing{what: other})
 	}
+}
+
+// carry moves a value between units to the host or back. What it holds is checked where it is
+// read; here, that it is of this step.
+func (c *contents) carry(t *plan.Task, cp int) error {
+	x, err := c.get(t.Src, cp, value)
+	if err != nil {
+		return err
+	}
+	if int(x.micro) != t.Micro || x.step != int32(c.step) {
+		return fmt.Errorf("it carries %s; wanted micro-batch %d of step %d", x, t.Micro, c.step)
+	}
+	c.fill(t.Dst, cp, x)
+	return nil
 }

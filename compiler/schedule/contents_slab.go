@@ -187,6 +187,9 @@ func (c *contents) reduce(t *plan.Task, cp int) error {
 }
 
 func (c *contents) report(t *plan.Task, cp int) error {
+	if c.p.HostRouters != plan.NoBuf && t.Dst == c.p.HostRouters {
+		return c.routerReport(t, cp)
+	}
 	x, err := c.read(t.Src, cp)
 	if err != nil {
 		return err

@@ -54,6 +54,7 @@ func (b *builder) layout() {
 	b.layoutActivations()
 	b.layoutGeneration()
 	b.layoutIO()
+	b.layoutRouters()
 }
 
 const f32 = 4
@@ -271,6 +272,9 @@ func (b *builder) layoutGeneration() {
 		}
 		for i, v := range unit.Out {
 			n := t.Out[i].Bytes() / (b.p.Rows * b.p.Seq) * b.p.Prefill
+			if len(t.Gen) > i && u != b.head {
+				n = t.Gen[i].Bytes()
+			}
 			b.genValue[v] = b.buffer(devActivations, fmt.Sprintf("%s.gen[%d]", unit.Name, i), n, memplan.GenPooled)
 		}
 	}

@@ -95,6 +95,9 @@ func assemble(prog *ir.Program, o Options) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.checkRouters(); err != nil {
+		return nil, err
+	}
 	b.layout()
 	b.train(plan.First)
 	b.train(plan.Steady)
@@ -132,6 +135,7 @@ type builder struct {
 	work      plan.BufID
 	genValue  []plan.BufID // by value
 	state     []plan.BufID // by unit
+	router    []plan.BufID // by unit: state of its router
 	tables    []plan.BufID
 	tableUse  map[*ir.Function][]int
 	slabUse   map[*ir.Function][]bool

@@ -38,7 +38,10 @@ func (b *builder) survey() error {
 			Name: ub.Unit.Path(), Template: ub.Template, Slabs: ub.Slabs, Layer: -1,
 			In: ub.In, Out: ub.Out, Span: b.span(ub.Unit.Span),
 		}
-		if ub.Unit.Kind == ir.LayerUnit {
+		switch {
+		case ub.Unit.Part != "":
+			pu.Layer = layer - 1 // of the block that was cut
+		case ub.Unit.Kind == ir.LayerUnit:
 			pu.Layer = layer
 			layer++
 		}

@@ -249,6 +249,7 @@ func (b *builder) report() int {
 // endStep completes the step's scalars and brings them to the host.
 func (b *builder) endStep() {
 	id := b.reduce(true)
+	b.advance()
 	if !b.hostNorms() {
 		id = b.report()
 	}

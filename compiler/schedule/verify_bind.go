@@ -92,6 +92,8 @@ func (c *bindCheck) operands() {
 		c.listed("moments", t.Writes, b.Moments[:]...)
 		c.listed("gradient", t.Reads, b.Grads...)
 		c.listed("scalars", t.Reads, b.Scalars)
+	case plan.Save, plan.Restore:
+		c.move(t.Src, t.Dst)
 	case plan.Prefetch, plan.Offload, plan.Accumulate:
 		size := int64(f32)
 		if t.Kind == plan.Prefetch {
@@ -103,6 +105,22 @@ func (c *bindCheck) operands() {
 	}
 }
 
+// move checks a copy of a whole buffer between device and host.
+func (c *bindCheck) move(src, dst plan.BufID) {
+	p, t := c.p, c.t
+	from, to, lane := device.DeviceMemory, device.HostMemory, device.D2H
+	if t.Kind == plan.Restore {
+		from, to, lane = to, from, device.H2D
+	}
+	n := p.Buffers[src].Bytes
+	if t.Bytes != n || p.Buffers[dst].Bytes != n || t.SrcOff != 0 || t.DstOff != 0 {
+		c.fail("it must move one whole buffer")
+	}
+	if p.Arenas[p.Buffers[src].Arena].Memory != from || p.Arenas[p.Buffers[dst].Arena].Memory != to || t.Lane != lane {
+		c.fail("it goes the wrong way")
+	}
+}
+
 // compute checks the operands of a template's function.
 func (c *bindCheck) compute() {
 	t, b := c.t, &c.t.Bind
@@ -111,6 +129,15 @@ func (c *bindCheck) compute() {
 		return
 	}
 	unit := &c.p.Units[t.Unit]
+	if t.Func == plan.Advance {
+		if b.Router == plan.NoBuf || b.Scalars == plan.NoBuf {
+			c.fail("it moves no router, or does not know the step's outcome")
+		}
+		c.listed("router", t.Reads, b.Router)
+		c.listed("router", t.Writes, b.Router)
+		c.listed("scalars", t.Reads, b.Scalars)
+		return
+	}
 	if len(b.In) != len(unit.In) || len(b.Weights) != len(unit.Slabs) {
 		c.fail("it does not bind what its unit takes")
 	}
@@ -150,6 +177,10 @@ func (c *bindCheck) compute() {
 	c.listed("weights", t.Reads, b.Weights...)
 	c.listed("work memory", t.Writes, b.Work)
 	c.listed("cache", t.Writes, b.State)
+	c.listed("router", t.Reads, b.Router)
+	if t.Func != plan.Backward {
+		c.listed("router", t.Writes, b.Router)
+	}
 	c.listed("targets", t.Reads, b.Targets)
 	c.listed("scalars", t.Reads, b.Scalars)
 	c.listed("partial loss", t.Writes, b.Partials)

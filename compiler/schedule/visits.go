@@ -185,6 +185,7 @@ func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
 			t.Bind.DOut = append(t.Bind.DOut, d)
 		}
 	}
+	b.bindRouted(&t)
 	return b.withWork(t)
 }
 
@@ -243,6 +244,7 @@ func (b *builder) infer(u int) plan.Task {
 		t.Reads = append(t.Reads, t.Bind.State)
 		t.Writes = append(t.Writes, t.Bind.State)
 	}
+	b.bindRouted(&t)
 	return b.withWork(t)
 }
 

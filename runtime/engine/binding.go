@@ -16,6 +16,7 @@ type Binding struct {
 	Weights, Grads     [plan.MaxSlabs]device.Ptr
 	Add                [plan.MaxSlabs]bool
 	State              device.Ptr
+	Router             device.Ptr
 	Tables             []device.Ptr
 	Targets, Scalars   device.Ptr
 	Partials           device.Ptr

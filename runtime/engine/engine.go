@@ -53,6 +53,7 @@ type arena struct {
 type hostBlocks struct {
 	tokens, targets  []int32
 	scalars, results []float64
+	routers          []float64 // reports of routers, nil without any
 }
 
 type genBlocks struct {
@@ -196,6 +197,11 @@ func (e *Engine) hostViews() error {
 			targets: viewOf[int32](e, e.plan.HostTargets, parity, n, &ok),
 			scalars: viewOf[float64](e, e.plan.HostScalars, parity, plan.NumScalars, &ok),
 			results: viewOf[float64](e, e.plan.Results, parity, plan.NumScalars, &ok),
+		}
+	}
+	if e.plan.HostRouters != plan.NoBuf {
+		for parity := range e.host {
+			e.host[parity].routers = viewOf[float64](e, e.plan.HostRouters, parity, e.plan.Buffers[e.plan.HostRouters].Bytes/8, &ok)
 		}
 	}
 	if !ok {

@@ -113,6 +113,7 @@ func (e *Engine) resolveCompute(c *command, t *plan.Task, parity int) error {
 		Saved:    e.Ptr(t.Bind.Saved, parity),
 		Work:     e.Ptr(t.Bind.Work, parity),
 		State:    e.Ptr(t.Bind.State, parity),
+		Router:   e.Ptr(t.Bind.Router, parity),
 		Targets:  e.Ptr(t.Bind.Targets, parity),
 		Scalars:  e.Ptr(t.Bind.Scalars, parity),
 		Partials: e.Ptr(t.Bind.Partials, parity),

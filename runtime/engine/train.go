@@ -47,9 +47,10 @@ type Metrics struct {
 	Loss     float64
 	GradNorm float64 // before clipping; 0 when the plan has no norms
 	LR       float64
-	Tokens   int64 // targets
-	Skipped  bool  // nothing was updated
-	Total    int64 // skipped steps so far
+	Tokens   int64     // targets
+	Skipped  bool      // nothing was updated
+	Total    int64     // skipped steps so far
+	Routers  []float64 // reports of the plan's routers (plan.Router.At); nil without any
 	Time     time.Duration
 }
 
@@ -94,7 +95,7 @@ func (e *Engine) Train(t *Training) error {
 		m := &e.metrics
 		*m = Metrics{
 			Step: step + 1, Loss: r[plan.ScalarLoss], GradNorm: r[plan.ScalarGradNorm], LR: lr,
-			Tokens: tokens, Skipped: r[plan.ScalarSkip] != 0, Time: time.Since(start),
+			Tokens: tokens, Skipped: r[plan.ScalarSkip] != 0, Routers: e.host[step&1].routers, Time: time.Since(start),
 		}
 		e.state.Step++
 		if m.Skipped {
@@ -207,6 +208,7 @@ func (e *Engine) setScalars(step int64, lr, clip float64) int64 {
 	h.scalars[plan.ScalarLR] = lr
 	h.scalars[plan.ScalarInvTokens] = 1 / math.Max(1, float64(n))
 	h.scalars[plan.ScalarMaxNorm] = clip
+	h.scalars[plan.ScalarRoute] = 1
 	h.scalars[plan.ScalarSkipped] = float64(e.state.Skipped)
 	return n
 }

@@ -133,6 +133,7 @@ const (
 	VWord
 	VCall
 	VBlock
+	VUnbound // an argument of a VBlock that is left open
 )
 
 // Constructors of constants, for defaults in Defs.

@@ -64,6 +64,8 @@ type Plan struct {
 	Clip      bool
 	Slots     int64 // device slots for layer weights (stream)
 	GradSlots int64 // device slots for layer gradients (stream)
+	// SavedInputs is how many values between units wait for backward on the host.
+	SavedInputs int64
 
 	Train Train
 
@@ -76,6 +78,7 @@ type Plan struct {
 	Templates []string // names; the program holds their functions in the same order
 	Units     []Unit
 	Tables    []Table
+	Routers   []Router
 	Events    int // number of events
 	Tasks     []Task
 	Lists     [NumLists]Range // ranges of Tasks
@@ -87,6 +90,7 @@ type Plan struct {
 	HostTokens, HostTargets                        BufID // host, whole step, [Micros*Rows*T] i32, Parity
 	Scalars                                        BufID // device copy of the step's scalars, Parity
 	HostScalars                                    BufID // host block of the step's scalars, Parity
+	HostRouters                                    BufID // host block the step's reports of routers arrive in, Parity
 	Results                                        BufID // host block the step's results arrive in, Parity
 	Partials                                       BufID // device, [Micros] pairs of float64; micro-batch m's pair is at byte 16*m
 	HostPartials                                   BufID // host copy of Partials for a reduce on the host lane, else NoBuf
@@ -209,6 +213,32 @@ type Unit struct {
 	Span     int
 }
 
+// Router is a router of a mixture of experts: its state lies on the device for the whole run,
+// routing reads it, a step's counts are added to it, and an advance task moves it after the step.
+type Router struct {
+	Name    string // "layer[3].moe"
+	Unit    int    // index of Plan.Units: the one that routes
+	Kind    string // "threshold", "expert_choice" or "topk"
+	Experts int64
+	Slots   int64   // rows a token that memory is made for
+	Mean    float64 // experts a token that it aims at
+	Choice  int64   // steps in which experts choose; -1: all
+	Hist    bool    // it keeps histograms of its logits
+	State   BufID
+	Report  int64 // bytes from the state's start to its report, which a step copies to
+	At      int64 // this byte of Plan.HostRouters
+	Reports int64 // bytes of it
+	Kept    []RouterPart
+}
+
+// RouterPart is a part of a router's state that a checkpoint keeps.
+type RouterPart struct {
+	Name  string // "threshold"
+	Off   int64  // bytes from the state's start
+	Elems int64
+	Bytes int64 // of an element: 4 f32, 8 f64
+}
+
 // Table is a constant tensor filled once at start-up by the program's function of the same index.
 type Table struct {
 	Name string
@@ -250,11 +280,12 @@ const (
 	Loss           // head: In, Targets -> DIn, Grads, Partials (forward, loss and backward, in row chunks)
 	EvalLoss       // head: In, Targets -> Partials
 	Infer          // In, State -> Out for generation; head: logits of the last row
+	Advance        // Router, Scalars -> Router: moves the state of a router after a step
 	NumFuncs
 )
 
 func (f Func) String() string {
-	return [...]string{"", "forward", "recompute", "backward", "loss", "eval_loss", "infer"}[f]
+	return [...]string{"", "forward", "recompute", "backward", "loss", "eval_loss", "infer", "advance"}[f]
 }
 
 // Task is one entry of a list.
@@ -321,6 +352,7 @@ type Bind struct {
 	Weights, Grads     []BufID  // one for each slab of the unit
 	Add                []bool   // for each slab: gradients add to what the slot holds
 	State              BufID    // generation caches of this unit
+	Router             BufID    // state of the unit's router
 	Targets            BufID    // loss, eval_loss: targets of this micro-batch
 	Partials           BufID    // loss, eval_loss: Plan.Partials (the pair of Micro); reduce: all pairs
 	Scalars            BufID    // loss, norm, reduce, update: the scalars block

@@ -41,6 +41,7 @@ const (
 	codeMapOverlap = "MT0323" // a weight or foreign tensor with two entries
 	codeMapValue   = "MT0324" // the right side of an entry
 	codeUncalled   = "MT0325" // a block that nothing calls (warning)
+	codeRouter     = "MT0326" // a router that never learns (warning)
 	codeTrainField = "MT0641" // a train field: unknown, doubled or missing
 	codeTrainValue = "MT0642" // a train value of the wrong kind or outside its range
 	codeTrainUnit  = "MT0643" // a unit word: missing, unknown or out of place

@@ -41,6 +41,15 @@ type build struct {
 	inputs  map[*ir.Value]*ir.Value // model value -> graph input
 	segment bool                    // ops of forward itself, not of a block
 	prefix  string                  // of weight paths: "layer[3]." or ""
+	next    *build                  // the part of the block that follows a cut, nil without one
+}
+
+// last is the part of a block that takes further ops.
+func (u *build) last() *build {
+	for u.next != nil {
+		u = u.next
+	}
+	return u
 }
 
 // nodeInfo is what the passes after elaborate need of a node.
@@ -53,6 +62,7 @@ type nodeInfo struct {
 	args   map[string]source.Span // where each argument stands
 	op     string                 // the operator of the text, "" for a call
 	inits  source.Span            // of the `init` argument
+	expert string                 // path of the experts that the op belongs to: "moe.expert"; "" outside
 	bad    bool
 }
 
@@ -79,6 +89,7 @@ type frame struct {
 	prefix string
 	chain  source.Span
 	depth  int
+	expert *expert // in the block of a mixture's experts
 	ret    *val
 	retAt  source.Span
 }
@@ -292,7 +303,7 @@ func (f *frame) named(e ast.Expr, implicit ast.Ident) *val {
 			return f.binaryExpr(e)
 		}
 	case *ast.Call:
-		if b := s.blockOf(f.e.model, e.Callee.Name); b != nil {
+		if b := s.blockOf(f.e.model, e.Callee.Name); b != nil && !s.bound[e] {
 			return f.callBlock(b, e, false)
 		}
 		if d := s.In.Ops.Lookup(e.Callee.Name); d != nil && !d.Hidden && s.makesTensor(e, f.isTensor) {

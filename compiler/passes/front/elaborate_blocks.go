@@ -23,7 +23,7 @@ func (f *frame) callBlock(b *ast.Block, c *ast.Call, stmt bool) *val {
 	if c.Label != nil {
 		name = *c.Label
 	}
-	in := &frame{e: e, block: b, consts: newScope(s.consts), vars: map[string]*val{}, given: map[string]*val{}, depth: f.depth + 1, chain: c.Span}
+	in := &frame{e: e, block: b, consts: newScope(s.consts), vars: map[string]*val{}, given: map[string]*val{}, depth: f.depth + 1, chain: c.Span, expert: f.expert}
 	args, ok := f.blockArgs(b, c, in)
 	in.consts.vars = in.vars
 	if !ok {

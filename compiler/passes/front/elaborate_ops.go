@@ -66,6 +66,9 @@ func (f *frame) callOp(d *op.Def, c *ast.Call, implicit ast.Ident) *val {
 	if !ok {
 		return bad()
 	}
+	if d.Expands {
+		return f.mixture(call, in[0], info, c)
+	}
 	f.causal(call, info, c)
 	return f.node(call, in, info, c.Span)
 }
@@ -217,6 +220,14 @@ func (f *frame) node(call *op.Call, in []*val, info *nodeInfo, span source.Span)
 	u := f.unit
 	if u == nil {
 		u = e.segment(span)
+	} else {
+		u = u.last()
+	}
+	if f.expert != nil {
+		if !f.expert.adapt(f, call, &in, info, span) {
+			return bad()
+		}
+		info.expert = f.expert.path
 	}
 	info.unit, info.prefix, info.chain = u, f.prefix, f.chain
 	n := &ir.Node{Call: call, Span: span, Label: info.name.Name, Out: &ir.Value{Span: span}}
@@ -254,7 +265,7 @@ func (u *build) use(s *State, v *val) *ir.Value {
 	if in := u.inputs[v.m]; in != nil {
 		return in
 	}
-	in := &ir.Value{Name: v.m.Name, Type: v.m.Type, Span: v.m.Span}
+	in := &ir.Value{Name: v.m.Name, Type: v.m.Type, Span: v.m.Span, Full: v.m.Full}
 	u.inputs[v.m] = in
 	u.unit.Graph.Inputs = append(u.unit.Graph.Inputs, in)
 	u.unit.Inputs = append(u.unit.Inputs, v.m)
@@ -268,7 +279,7 @@ func (u *build) export(s *State, g *ir.Value) *ir.Value {
 			return u.unit.Outputs[i]
 		}
 	}
-	m := &ir.Value{Name: g.Name, Span: g.Span}
+	m := &ir.Value{Name: g.Name, Span: g.Span, Full: g.Full}
 	s.Model.Values = append(s.Model.Values, m)
 	u.unit.Graph.Outputs = append(u.unit.Graph.Outputs, g)
 	u.unit.Outputs = append(u.unit.Outputs, m)

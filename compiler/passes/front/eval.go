@@ -130,6 +130,9 @@ func (s *State) evalIdent(e *ast.Ident, sc *scope, p *op.Param) (op.Value, bool)
 		s.noSeq(e.Span)
 		return op.Value{}, false
 	}
+	if p != nil && p.Kind == op.BlockKind {
+		return s.evalBlock(&ast.Call{Callee: *e, Span: e.Span}, sc)
+	}
 	if s.isWord(e.Name, p) {
 		return op.Value{Kind: op.VWord, Str: e.Name}, true
 	}

@@ -62,7 +62,9 @@ type State struct {
 	returning map[*ast.Block]bool
 	labels    map[*ast.Model]*labelSet
 	assigned  map[assignKey]bool
-	bound     map[*ast.Call]bool // blocks as values, reported
+	bound     map[*ast.Call]bool // blocks as values
+	values    map[string]bool    // names of blocks that are values
+	told      map[source.Span]bool
 	allWords  []string
 	allCtors  []op.Ctor
 	// constants
@@ -89,6 +91,7 @@ func New(in Input, diags *diag.List) *State {
 		returning: map[*ast.Block]bool{},
 		assigned:  map[assignKey]bool{},
 		bound:     map[*ast.Call]bool{},
+		values:    map[string]bool{},
 		nodes:     map[*ir.Node]*nodeInfo{},
 		params:    map[string]*ir.Param{},
 	}

@@ -278,6 +278,9 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 	if n.inScope(name) {
 		return
 	}
+	if p != nil && p.Kind == op.BlockKind && n.s.blockOf(n.model, name) != nil {
+		return
+	}
 	wordPlace := p == nil || p.Kind == op.Word || p.Kind == op.InitKind
 	if wordPlace && n.s.isWord(name, p) {
 		return

@@ -19,6 +19,7 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		s.errorf(codeForm, c.Label.Span, "a constant takes no label").Hint("remove `%s:`", c.Label.Name)
 	}
 	if p != nil && p.Kind == op.BlockKind {
+		n.s.bound[c] = true
 		blk := n.s.blockOf(n.model, name)
 		if blk == nil {
 			n.unknownCallee(c, p, blockNames(n.model))
@@ -54,7 +55,7 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		return
 	}
 	if blk := n.s.blockOf(n.model, name); blk != nil {
-		if !stmt && n.boundBlock(blk, c, constant) {
+		if !stmt && n.boundBlock(b, blk, c, p) {
 			return
 		}
 		if !stmt && !n.s.returns(blk) {
@@ -72,13 +73,9 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		n.args(b, opSig(d), c)
 		return
 	}
-	if indexOf(notYet, name) >= 0 {
-		s.errorf(codeNotYet, c.Callee.Span, "`%s` is not available in this version", name)
-		return
-	}
 	if n.block != nil && indexOf(blockParams(n.block), name) >= 0 {
 		n.callsParam = true
-		s.errorf(codeNotYet, c.Callee.Span, "`%s` is a parameter, and a block passed as a value is not available in this version", name).
+		s.errorf(codeNotYet, c.Callee.Span, "`%s` is a parameter, and a block that is called by the name of a parameter is not available in this version", name).
 			Hint("call the block by its name; an `if` on a constant chooses between several")
 		return
 	}
@@ -101,21 +98,23 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 	n.unknownCallee(c, p, cands)
 }
 
-// boundBlock reports a block with some arguments bound, `mlp(width = 2 * D)`, as a value: the
+// boundBlock takes a block with some arguments bound, `mlp(width = 2 * D)`, as a value: the
 // call names arguments, and the tensor that the block works on is not among them.
-func (n *names) boundBlock(blk *ast.Block, c *ast.Call, constant bool) bool {
-	if len(blk.Params) == 0 || blk.Params[0].Default != nil || !constant && n.s.returns(blk) {
+func (n *names) boundBlock(b *binder, blk *ast.Block, c *ast.Call, p *op.Param) bool {
+	if len(blk.Params) == 0 || blk.Params[0].Default != nil || p != nil && p.Kind == op.Tensor {
 		return false
 	}
 	for _, a := range c.Args {
 		if a.Name == nil || a.Name.Name == blk.Params[0].Name.Name {
 			return false
 		}
-		n.expr(a.Value, nil)
 	}
-	n.s.errorf(codeNotYet, c.Span, "a block passed as a value, here `%s` with some arguments bound, is not available in this version", blk.Name.Name).
-		Also(blk.Name.Span, "declared here").
-		Hint("call the block by its name where it is needed: `%s(%s, ...)`", blk.Name.Name, blk.Params[0].Name.Name)
+	if p != nil {
+		n.s.errorf(codeType, c.Span, "`%s` is %s, and `%s(...)` is a block with arguments bound", p.Name, article(p.Kind), blk.Name.Name).
+			Also(blk.Name.Span, "declared here")
+	}
+	b.partial = true
+	n.args(b, textSig("block", blk.Name, blk.Params), c)
 	n.s.bound[c] = true
 	return true
 }
@@ -127,9 +126,6 @@ func blockParams(b *ast.Block) []string {
 	}
 	return out
 }
-
-// notYet are ops the language has and this version does not.
-var notYet = []string{"moe"}
 
 // anyTensor reports whether some argument is certainly a tensor.
 func (n *names) anyTensor(c *ast.Call) bool {

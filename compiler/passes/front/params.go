@@ -1,6 +1,7 @@
 package front
 
 import (
+	"math"
 	"strings"
 
 	"github.com/megatrain/mtc/compiler/ir"
@@ -30,6 +31,7 @@ func Params(s *State) {
 			p.node(b, n, info, slots)
 		}
 	}
+	p.starts()
 	var total int64
 	for _, q := range s.Model.Params {
 		total += q.Elems()
@@ -138,12 +140,58 @@ func (p *paramPass) node(b *build, n *ir.Node, info *nodeInfo, slots map[*ir.Par
 		if !p.setInit(n, info, q) {
 			return
 		}
-		s.params[path] = q
-		s.Model.Params = append(s.Model.Params, q)
+		if w.Experts > 0 {
+			p.parts(b, info, q, w, local[len(info.expert):]+"."+w.Name)
+		} else {
+			s.params[path] = q
+			s.Model.Params = append(s.Model.Params, q)
+		}
 		mine = append(mine, q)
 		bind(b, n, q, local+"."+w.Name, slots)
 	}
 	p.owners[b.prefix+local] = mine
+}
+
+// parts makes a parameter of each expert's share of a weight: layer[3].moe.expert[5].up.weight.
+func (p *paramPass) parts(b *build, info *nodeInfo, q *ir.Param, w op.Weight, rest string) {
+	for e := range w.Experts {
+		path := b.prefix + info.expert + "[" + itoa(int(e)) + "]" + rest
+		part := &ir.Param{Path: path, Shape: w.Shape[1:], Role: q.Role, Init: q.Init, Span: q.Span, Uses: 1}
+		p.s.params[path] = part
+		p.s.Model.Params = append(p.s.Model.Params, part)
+		q.Parts = append(q.Parts, part)
+	}
+}
+
+// starts scales the cutoffs that routers begin with by the deviation that logits have at first:
+// that of the router's weight times the root of the input's width, for an input of norm one an
+// element.
+func (p *paramPass) starts() {
+	s := p.s
+	for _, r := range s.Model.Routers {
+		q := s.params[r.Path+".router.weight"]
+		if q == nil {
+			continue
+		}
+		dev := q.Init.Scale * math.Sqrt(float64(q.Shape.Last().N))
+		if q.Init.Kind == plan.InitUniform {
+			dev /= math.Sqrt(3)
+		}
+		if start := r.Attr["start"].Float * dev; math.Abs(start) < math.MaxFloat32 {
+			r.Attr["start"] = *op.FloatValue(start)
+		}
+		for _, b := range s.units {
+			if b.unit.Router != r {
+				continue
+			}
+			for _, n := range b.unit.Graph.Nodes {
+				if _, ok := n.Call.Attr["start"]; ok && n.Call.Out.Shape != nil {
+					n.Call.Attr["start"] = r.Attr["start"]
+					_ = n.Call.Def.Infer(n.Call) // it fitted before
+				}
+			}
+		}
+	}
 }
 
 // bind puts a parameter into a weight slot of the unit, one slot for each parameter.

@@ -34,7 +34,7 @@ func Shapes(s *State) {
 			if info.bad {
 				continue
 			}
-			if !s.infer(n, info, said) {
+			if !s.infer(n, info, said) || !s.checkExpert(n, info) {
 				info.bad = true
 			}
 		}

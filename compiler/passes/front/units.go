@@ -41,7 +41,7 @@ func (s *State) uncalled(m *ast.Model) {
 		walkCalls(b.Body, note)
 	}
 	for _, b := range m.Blocks {
-		if !called[b.Name.Name] {
+		if !called[b.Name.Name] && !s.values[b.Name.Name] {
 			s.Diags.Warnf(codeUncalled, b.Name.Span, "nothing calls block `%s`", b.Name.Name).
 				Hint("call it in `forward`, or remove it")
 		}

@@ -62,11 +62,35 @@ func (s *State) words(p *op.Param) (words []string, ctors []op.Ctor) {
 				w, c := s.words(&d.Params[i])
 				if d.Params[i].Kind == op.Word {
 					s.allWords, s.allCtors = append(s.allWords, w...), append(s.allCtors, c...)
+					s.nestedWords(c)
 				}
 			}
 		}
 	}
 	return s.allWords, s.allCtors
+}
+
+// nestedWords adds what the parameters of constructors take.
+func (s *State) nestedWords(ctors []op.Ctor) {
+	for _, c := range ctors {
+		for i := range c.Params {
+			if c.Params[i].Kind != op.Word {
+				continue
+			}
+			w, inner := s.words(&c.Params[i])
+			for _, x := range w {
+				if indexOf(s.allWords, x) < 0 {
+					s.allWords = append(s.allWords, x)
+				}
+			}
+			for _, x := range inner {
+				if findCtor(s.allCtors, x.Name) == nil {
+					s.allCtors = append(s.allCtors, x)
+				}
+			}
+			s.nestedWords(inner)
+		}
+	}
 }
 
 func allDefaults(c *op.Ctor) bool {
@@ -87,7 +111,7 @@ func (s *State) isWord(name string, p *op.Param) bool {
 // evalCall evaluates a call in a constant: a function, a constructor, or a block with some
 // arguments bound.
 func (s *State) evalCall(e *ast.Call, sc *scope, p *op.Param) (op.Value, bool) {
-	if p != nil && p.Kind == op.BlockKind {
+	if p != nil && p.Kind == op.BlockKind || s.bound[e] {
 		return s.evalBlock(e, sc)
 	}
 	_, ctors := s.words(p)
@@ -156,9 +180,10 @@ func (s *State) evalBlock(e *ast.Call, sc *scope) (op.Value, bool) {
 		return op.Value{}, false
 	}
 	out := op.Value{Kind: op.VBlock, Str: b.Name.Name}
+	s.values[b.Name.Name] = true
 	g := textSig("block", b.Name, b.Params)
 	for i, a := range (*binder)(nil).bind(g, e.Args, e.Span) {
-		v := op.Value{}
+		v := op.Value{Kind: op.VUnbound}
 		switch {
 		case a.flag:
 			v = *op.BoolValue(true)

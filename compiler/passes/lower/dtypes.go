@@ -11,6 +11,7 @@ import (
 //	activations, their gradients, caches of generation    what the device computes in
 //	weights on the device                                 the same
 //	statistics that an op saves (inv, mean, lse), tables  f32
+//	a router's logits and gates, their gradients          f32
 //	gradients of weights, partial losses, scalars         f32, f64
 //	ids                                                   i32
 //
@@ -25,13 +26,16 @@ func Dtypes(m *ir.Model, o Options) {
 		mark(v)
 	}
 	for _, u := range m.Units {
-		for _, v := range u.Graph.Inputs {
-			mark(v)
+		for i, v := range u.Graph.Inputs {
+			v.Type = u.Inputs[i].Type // marked before, or f32 where its op says so
 		}
 		for _, n := range u.Graph.Nodes {
 			n.Call.DType = o.DType
+			for i, v := range n.Inputs {
+				n.Call.In[i] = v.Type
+			}
 			retype(n.Call)
-			mark(n.Out)
+			n.Out.Type = n.Call.Out
 		}
 		for i, v := range u.Outputs {
 			v.Type = u.Graph.Outputs[i].Type
@@ -39,11 +43,12 @@ func Dtypes(m *ir.Model, o Options) {
 	}
 }
 
-// retype gives the operands of an inferred call the element types of their roles. Weights
-// have no type of their own: Call.Operand gives them the call's.
+// retype gives the results of an inferred call the element types of their roles; inputs have
+// those of the values they are. Weights have no type of their own: Call.Operand gives them the
+// call's.
 func retype(c *op.Call) {
-	for i, t := range c.In {
-		c.In[i] = activation(t, c.DType)
+	if c.Def.F32 {
+		return
 	}
 	c.Out = activation(c.Out, c.DType)
 	for i, s := range c.State {

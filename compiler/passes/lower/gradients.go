@@ -37,6 +37,7 @@ func Gradients(l *Lowering) {
 			b.zeroUnwritten()
 		}
 		l.split(b, b.residuals(forward, b.insts), b.insts)
+		l.advance(b)
 	}
 }
 

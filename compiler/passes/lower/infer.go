@@ -14,7 +14,8 @@ import (
 func Infer(l *Lowering) {
 	for _, t := range l.tmpls {
 		seq := l.Program.Model.Seq
-		b := newBuilder(l, t, size(t.Graph, 1, l.Program.Prefill), size(t.Graph, 1, seq))
+		b := newBuilder(l, t, sizeFull(t.Graph, 1, l.Program.Prefill), sizeFull(t.Graph, 1, seq))
+		b.infer = true
 		b.addState()
 		all, last := t.Graph.Nodes, []*ir.Node(nil)
 		if t.kind == ir.HeadUnit {
@@ -24,16 +25,19 @@ func Infer(l *Lowering) {
 		var loop ir.Loop
 		if t.kind == ir.HeadUnit {
 			loop = ir.Loop{Rows: 1, Chunk: 1, Last: true}
-			b.inLoop, b.sizes, b.emit = true, size(t.Graph, 1, 1), size(t.Graph, 1, 1)
+			b.inLoop, b.sizes, b.emit = true, sizeFull(t.Graph, 1, 1), sizeFull(t.Graph, 1, 1)
 			b.cached(last)
 		}
 		b.insts = b.residuals(b.insts, nil)
 		pins := map[*value]pin{}
 		l.placeOutputs(b, pins)
-		b.sizes = size(t.Graph, 1, l.Program.Prefill)
+		b.sizes = sizeFull(t.Graph, 1, l.Program.Prefill)
 		f := b.function(plan.Infer, b.insts, pins)
 		f.loop = loop
 		t.funcs = append(t.funcs, f)
+		for _, v := range t.Graph.Outputs {
+			t.Gen = append(t.Gen, b.sizes.types[v])
+		}
 	}
 }
 

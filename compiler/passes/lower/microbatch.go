@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"maps"
+
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
@@ -76,7 +78,13 @@ type sizing struct {
 }
 
 // size infers a graph again with other sizes; the graph does not change.
-func size(g *ir.Graph, batch, seq int64) *sizing {
+func size(g *ir.Graph, batch, seq int64) *sizing { return sizeOf(g, batch, seq, false) }
+
+// sizeFull is size for generation, where a mixture of experts has room for all rows that could
+// be: none is dropped because of the tokens that run with it.
+func sizeFull(g *ir.Graph, batch, seq int64) *sizing { return sizeOf(g, batch, seq, true) }
+
+func sizeOf(g *ir.Graph, batch, seq int64, full bool) *sizing {
 	s := &sizing{
 		Sizes: op.Sizes{Batch: batch, Seq: seq},
 		types: map[*ir.Value]tensor.Type{},
@@ -84,9 +92,16 @@ func size(g *ir.Graph, batch, seq int64) *sizing {
 	}
 	for _, v := range g.Inputs {
 		s.types[v] = sized(v.Type, batch, seq)
+		if full && v.Full.N > 0 {
+			s.types[v] = tensor.Type{DType: v.Type.DType, Shape: s.types[v].Shape.WithLast(v.Full)}
+		}
 	}
 	for _, n := range g.Nodes {
 		c := &op.Call{Def: n.Call.Def, Inputs: n.Call.Inputs, Attr: n.Call.Attr, DType: n.Call.DType}
+		if most, ok := c.Attr["most"]; ok && full {
+			c.Attr = maps.Clone(c.Attr)
+			c.Attr["slots"] = most
+		}
 		for _, v := range n.Inputs {
 			c.In = append(c.In, s.types[v])
 		}

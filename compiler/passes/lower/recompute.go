@@ -19,7 +19,8 @@ func Recompute(m *ir.Model, o Options, diags *diag.List) {
 	known := map[string]bool{}
 	for _, u := range m.Units {
 		known[u.Name] = true
-		u.Graph.NoRecompute = spec != "all" && !slices.Contains(names, u.Name)
+		// A routing is kept as it was: the state that made it may differ by then.
+		u.Graph.NoRecompute = spec != "all" && !slices.Contains(names, u.Name) || u.Part == "route" || u.Part == "observe"
 	}
 	for _, n := range names {
 		if !known[n] {

@@ -84,7 +84,11 @@ func layOut(u *ir.Unit, which []int) (*ir.Slab, ir.SlabLayout) {
 			if decays(q.Role) != decay {
 				continue
 			}
-			s.Params, s.Offs = append(s.Params, q), append(s.Offs, s.Elems)
+			at := s.Elems
+			for _, part := range q.Each() {
+				s.Params, s.Offs = append(s.Params, part), append(s.Offs, at)
+				at += part.Elems()
+			}
 			l.Weights, l.Offs = append(l.Weights, i), append(l.Offs, s.Elems)
 			s.Elems += (q.Elems() + slabAlign - 1) / slabAlign * slabAlign
 		}

@@ -87,9 +87,12 @@ type builder struct {
 	order   []*value            // forward values in order of creation
 	needs   map[*ir.Value]bool
 
+	given map[string]*value // what the schedule binds besides operands
+
 	insts  []*inst
 	pins   map[*value]pin
 	inLoop bool
+	infer  bool // for generation
 }
 
 type extraKey struct {
@@ -102,7 +105,7 @@ func newBuilder(l *Lowering, t *tmpl, sizes, emit *sizing) *builder {
 		l: l, t: t, sizes: sizes, emit: emit, rows: sizes.Rows(),
 		names: map[string]bool{}, values: map[*ir.Value]*value{}, extra: map[extraKey]*value{},
 		weights: map[*ir.Weight]*value{}, dw: map[*ir.Weight]*value{}, dwSeen: map[*ir.Weight]bool{},
-		tables: map[int]*value{}, pending: map[*value][]*value{}, pins: map[*value]pin{},
+		tables: map[int]*value{}, pending: map[*value][]*value{}, pins: map[*value]pin{}, given: map[string]*value{},
 	}
 	in := make([]bool, len(t.DIn))
 	for i, m := range t.DIn {
@@ -209,6 +212,11 @@ func (b *builder) operand(n *ir.Node, name string) *value {
 			return b.tableValue(c, t)
 		}
 	}
+	if c.Def.Router {
+		if v, ok := b.bound(name); ok {
+			return v
+		}
+	}
 	return b.extra[extraKey{n, name}]
 }
 
@@ -218,6 +226,27 @@ func (b *builder) tableValue(c *op.Call, t op.Table) *value {
 		b.tables[i] = b.fixed(b.l.Program.Tables[i].Name, t.Type, pin{region: ir.RTable, index: i, filled: true, locked: true})
 	}
 	return b.tables[i]
+}
+
+// bound is what the schedule binds for ops of a router: its state, and of a step the targets
+// and the scalars, which generation has none of.
+func (b *builder) bound(name string) (*value, bool) {
+	regions := map[string]ir.Region{"router": ir.RRouter, "targets": ir.RTargets, "scalars": ir.RScalars}
+	region, ok := regions[name]
+	if !ok || b.infer && name != "router" {
+		return nil, ok
+	}
+	v := b.given[name]
+	if v == nil {
+		typ := tensor.Type{Shape: tensor.Shape{{N: 2 * plan.NumScalars}}}
+		if name == "targets" {
+			typ = tensor.Type{DType: tensor.I32, Shape: tensor.Shape{{N: b.rows}}}
+		}
+		v = b.fixed(name, typ, pin{region: region, filled: true, locked: true})
+		v.mutable = name == "router"
+		b.given[name] = v
+	}
+	return v, true
 }
 
 // insert appends a launch of an op that is not in the graph, operands in order of the

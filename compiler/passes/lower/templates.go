@@ -37,7 +37,7 @@ func Templates(m *ir.Model, o Options, diags *diag.List) *Lowering {
 		if !ok {
 			k = len(p.Templates)
 			byKey[key] = k
-			t := newTemplate(u, b, f, unusedName(u.Name, names))
+			t := newTemplate(u, b, f, unusedName(u.Kin(), names))
 			p.Templates = append(p.Templates, t)
 			l.tmpls = append(l.tmpls, &tmpl{Template: t, kind: u.Kind, model: m})
 			l.addTables(t.Graph)

@@ -42,6 +42,7 @@ var defs = sorted(
 	grouped.Def,
 	layernorm.Def,
 	linear.Def,
+	moe.Def,
 	moe.LogitsDef,
 	moe.ObserveDef,
 	moe.SelectDef,

@@ -42,7 +42,7 @@ var Def = &op.Def{
 		{Name: "expert", Kind: op.BlockKind, Doc: "the block that each expert is, its width bound: mlp(width = 2 * D)"},
 		{Name: "shared", Kind: op.BlockKind, Default: op.None(), Doc: "a block that every token passes, or none"},
 		{Name: "router", Kind: op.Word, Words: []string{"threshold", "expert_choice", "topk"}, Ctors: routers, Doc: "how tokens find experts"},
-		{Name: "rows", Kind: op.Float, Default: op.None(), Doc: "the most experts a token has on average over a micro-batch, which memory is made for; none: 1.5 times the mean, rounded up"},
+		{Name: "rows", Kind: op.Int, Default: op.None(), Doc: "experts a token, on average over a micro-batch, that memory is made for; none: 1.5 times the mean, rounded up"},
 		{Name: "init", Kind: op.InitKind, Default: op.None(), Doc: "how the router's weight starts; none: the model's init"},
 	},
 	Infer:   func(c *op.Call) error { _, err := c.Activation("x"); return err },

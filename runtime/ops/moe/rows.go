@@ -20,6 +20,7 @@ var GatherDef = &op.Def{
 		{Name: "routing", Kind: op.Tensor, Doc: "what select made"},
 		{Name: "experts", Kind: op.Int, Doc: "E"},
 		{Name: "slots", Kind: op.Int, Doc: "C"},
+		{Name: "most", Kind: op.Int, Doc: "C in generation"},
 	},
 	Infer: func(c *op.Call) error {
 		x, err := c.Activation("x")
@@ -54,6 +55,7 @@ var CombineDef = &op.Def{
 		{Name: "routing", Kind: op.Tensor, Doc: "what select made"},
 		{Name: "experts", Kind: op.Int, Doc: "E"},
 		{Name: "slots", Kind: op.Int, Doc: "C"},
+		{Name: "most", Kind: op.Int, Doc: "C in generation"},
 	},
 	Infer: func(c *op.Call) error {
 		x, err := c.Activation("x")

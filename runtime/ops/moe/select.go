@@ -39,6 +39,8 @@ const (
 var routerParams = []op.Param{
 	{Name: "experts", Kind: op.Int, Doc: "E"},
 	{Name: "slots", Kind: op.Int, Doc: "C: rows a token that memory is made for"},
+	{Name: "most", Kind: op.Int, Doc: "slots with which nothing is ever dropped: C in generation"},
+	{Name: "mean", Kind: op.Float, Doc: "rows a token on average, for the cost"},
 	{Name: "kind", Kind: op.Int, Doc: "Cutoff or TopK"},
 	{Name: "k", Kind: op.Int, Doc: "experts a token (TopK)"},
 	{Name: "sigmoid", Kind: op.Bool, Doc: "scores are sigmoids of logits, else softmax over experts"},

@@ -1,0 +1,294 @@
+package front
+
+import (
+	"math"
+
+	"github.com/megatrain/mtc/lang/ast"
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/moe"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+const poolStep = moe.Step
+
+// routing is the checked constants of a router.
+type routing struct {
+	experts, slots int64
+	mean           float64 // experts a token on average
+	attr           map[string]op.Value
+}
+
+// tensorDim is the last dim of a routing in generation, where no pair is ever dropped.
+func tensorDim(attr map[string]op.Value) tensor.Dim {
+	return tensor.Dim{N: moe.RoutingWords(attr["experts"].Int, attr["most"].Int)}
+}
+
+// routerCheck reads the arguments of a router's constructor.
+type routerCheck struct {
+	s    *State
+	v    op.Value
+	ctor *op.Ctor
+	call *ast.Call // its text, nil when it came by a name
+	at   source.Span
+	attr map[string]op.Value
+	ok   bool
+}
+
+func (f *frame) router(call *op.Call, info *nodeInfo, c *ast.Call) (*routing, bool) {
+	s := f.e.s
+	v := call.Attr["router"]
+	d := call.Def
+	r := &routerCheck{s: s, v: v, at: info.args["router"], attr: map[string]op.Value{}, ok: true}
+	for i := range d.Params {
+		if d.Params[i].Name == "router" {
+			r.ctor = findCtor(d.Params[i].Ctors, v.Str)
+		}
+	}
+	for _, b := range (*binder)(nil).bind(opSig(d), c.Args, c.Span) {
+		if b.given() && b.arg.Value.Pos() == r.at {
+			r.call, _ = b.arg.Value.(*ast.Call)
+		}
+	}
+	out := &routing{experts: call.Int("experts"), attr: r.attr}
+	if out.experts < 1 || out.experts > maxExperts {
+		s.errorf(codeRange, info.args["experts"], "`experts` is 1 to %d, not %d", maxExperts, out.experts)
+		return nil, false
+	}
+	r.defaults(call.Attr["experts"])
+	switch v.Str {
+	case "threshold":
+		r.threshold()
+	case "expert_choice":
+		r.expertChoice()
+	case "topk":
+		r.topk(out.experts)
+	}
+	if !r.ok {
+		return nil, false
+	}
+	out.mean = float64(out.experts) * r.attr["rate"].Float
+	if v.Str == "topk" {
+		out.mean = float64(r.attr["k"].Int)
+	}
+	out.slots = slotsFor(out.mean, out.experts, v.Str == "topk")
+	if rows := call.Attr["rows"]; !rows.IsNone() {
+		switch {
+		case v.Str == "topk":
+			s.errorf(codeRange, info.args["rows"], "with `topk` each token has %d rows, so `rows` has no place here", out.slots)
+			return nil, false
+		case rows.Int < 1 || rows.Int > out.experts || float64(rows.Int) < out.mean:
+			s.errorf(codeRange, info.args["rows"], "`rows` is at least the mean of %.4g experts a token and at most the %d experts, not %d", out.mean, out.experts, rows.Int)
+			return nil, false
+		}
+		out.slots = rows.Int
+	}
+	most := out.experts
+	if v.Str == "topk" {
+		most = out.slots
+	}
+	r.set("slots", out.slots)
+	r.set("most", most)
+	r.attr["mean"] = *op.FloatValue(out.mean)
+	return out, true
+}
+
+const maxExperts = 4096
+
+// slotsFor is how many rows a token memory is made for: half more than the mean, so that a step
+// may be uneven.
+func slotsFor(mean float64, experts int64, exact bool) int64 {
+	if exact {
+		return int64(mean)
+	}
+	n := max(int64(math.Ceil(1.5*mean)), int64(math.Floor(mean))+1)
+	return min(n, experts)
+}
+
+func (r *routerCheck) set(name string, n int64) { r.attr[name] = *op.IntValue(n) }
+
+// defaults sets the constants that not every router has.
+func (r *routerCheck) defaults(experts op.Value) {
+	r.attr["experts"] = experts
+	for _, name := range []string{"kind", "k", "balance", "pool", "choice", "causal"} {
+		r.set(name, 0)
+	}
+	for _, name := range []string{"rate", "ema", "start", "u", "alpha", "zloss"} {
+		r.attr[name] = *op.FloatValue(0)
+	}
+	r.attr["capacity"], r.attr["scale"] = *op.FloatValue(-1), *op.FloatValue(1)
+	r.attr["sigmoid"], r.attr["renorm"] = *op.BoolValue(false), *op.BoolValue(false)
+}
+
+// arg is an argument of the constructor and where it stands.
+func (r *routerCheck) arg(name string) (op.Value, source.Span) {
+	return argOf(r.ctor, r.v, r.call, name, r.at)
+}
+
+func argOf(ctor *op.Ctor, v op.Value, call *ast.Call, name string, at source.Span) (op.Value, source.Span) {
+	for i := range ctor.Params {
+		if ctor.Params[i].Name != name {
+			continue
+		}
+		if call != nil {
+			if b := (*binder)(nil).bind(declSig("word", ctor.Name, ctor.Params), call.Args, call.Span)[i]; b.given() {
+				at = b.arg.Value.Pos()
+			}
+		}
+		return v.Args[i], at
+	}
+	return op.Value{}, at
+}
+
+func (r *routerCheck) fail(at source.Span, format string, args ...any) {
+	r.s.errorf(codeRange, at, format, args...)
+	r.ok = false
+}
+
+// share checks a rate against the tokens that it is a share of.
+func (r *routerCheck) share(pool int64) {
+	v, at := r.arg("rate")
+	rate := v.Num()
+	r.attr["rate"] = *op.FloatValue(rate)
+	if !(rate > 0 && rate <= 1) {
+		r.fail(at, "`rate` is a share of tokens, above 0 and at most 1, not %s", v)
+		return
+	}
+	m := r.s.Model
+	tokens, what := m.Batch*m.Seq, "a step"
+	if pool == moe.Sequence {
+		tokens, what = m.Seq, "a sequence"
+	}
+	if tokens > 0 && rate*float64(tokens) < 1 {
+		r.s.errorf(codeRange, at, "a rate of %s gives an expert less than one of the %d tokens of %s", v, tokens, what).
+			Hint("`rate` times the tokens is at least 1: take a higher rate or a larger pool")
+		r.ok = false
+	}
+}
+
+func (r *routerCheck) average() {
+	v, at := r.arg("ema")
+	r.attr["ema"] = v
+	if x := v.Num(); !(x >= 0 && x < 1) {
+		r.fail(at, "`ema` is at least 0 and below 1, not %s", v)
+	}
+}
+
+func (r *routerCheck) threshold() {
+	r.set("kind", moe.Cutoff)
+	warm, at := r.arg("warmup")
+	pool := int64(moe.NoPool)
+	if warm.Str == "expert_choice" {
+		pool = poolOf(warm.Args[1].Str)
+		r.set("choice", warm.Args[0].Int)
+	} else if warm.Str == "causal" {
+		r.set("causal", warm.Args[0].Int)
+	}
+	if !warm.IsNone() && warm.Str != "none" && warm.Args[0].Int < 1 {
+		r.fail(at, "a warm-up has at least one step, not %s; leave it out for none", warm.Args[0])
+	}
+	r.set("pool", pool)
+	r.share(pool)
+	r.average()
+	if v, at := r.arg("capacity"); !v.IsNone() {
+		r.attr["capacity"] = *op.FloatValue(v.Num())
+		if x := v.Num(); !(x >= 0 && x <= 1) {
+			r.fail(at, "`capacity` is a part of an expert's share, 0 to 1, not %s", v)
+		}
+	}
+	if r.ok {
+		r.attr["start"] = *op.FloatValue(normalTop(r.attr["rate"].Float))
+	}
+}
+
+func (r *routerCheck) expertChoice() {
+	r.set("kind", moe.Cutoff)
+	v, _ := r.arg("pool")
+	pool := poolOf(v.Str)
+	r.set("pool", pool)
+	r.set("choice", -1)
+	r.share(pool)
+	r.average()
+	if r.ok {
+		r.attr["start"] = *op.FloatValue(normalTop(r.attr["rate"].Float))
+	}
+}
+
+func (r *routerCheck) topk(experts int64) {
+	s := r.s
+	r.set("kind", moe.TopK)
+	k, at := r.arg("k")
+	r.set("k", k.Int)
+	switch {
+	case k.Int < 1:
+		r.fail(at, "`topk` takes at least one expert, not %s", k)
+	case k.Int > experts:
+		r.fail(at, "`topk` takes %d experts, and there are %d", k.Int, experts)
+	}
+	scores, _ := r.arg("scores")
+	r.attr["sigmoid"] = *op.BoolValue(scores.Str == "sigmoid")
+	renorm, renormAt := r.arg("renorm")
+	r.attr["renorm"] = renorm
+	scale, at := r.arg("scale")
+	r.attr["scale"] = scale
+	if !(scale.Num() > 0) {
+		r.fail(at, "`scale` is above 0, not %s", scale)
+	}
+	z, at := r.arg("zloss")
+	r.attr["zloss"] = z
+	if !(z.Num() >= 0) {
+		r.fail(at, "`zloss` is at least 0, not %s", z)
+	}
+	b, at := r.arg("balance")
+	switch b.Str {
+	case "aux":
+		r.attr["alpha"] = b.Args[0]
+		if !(b.Args[0].Num() >= 0) {
+			r.fail(at, "`alpha` is at least 0, not %s", b.Args[0])
+		}
+		r.set("balance", moe.AuxStep)
+		if b.Args[1].Str == "micro" {
+			r.set("balance", moe.AuxMicro)
+		}
+	case "lossfree":
+		r.attr["u"] = b.Args[0]
+		if !(b.Args[0].Num() > 0) {
+			r.fail(at, "`u` is above 0, not %s", b.Args[0])
+		}
+		r.set("balance", moe.LossFree)
+	case "quantile":
+		r.set("balance", moe.QuantileTop)
+		if k.Int >= experts {
+			r.fail(at, "with all %d experts chosen there is nothing to balance", experts)
+		}
+	}
+	if r.ok && k.Int == 1 && renorm.Bool {
+		if s.told == nil {
+			s.told = map[source.Span]bool{}
+		}
+		if !s.told[renormAt] {
+			s.told[renormAt] = true
+			s.Diags.Warnf(codeRouter, renormAt, "the gate of a single expert divided by itself is 1, so no gradient of the loss reaches the router").
+				Hint("leave `renorm` out, or take `k = 2`")
+		}
+	}
+}
+
+func poolOf(word string) int64 {
+	switch word {
+	case "sequence":
+		return moe.Sequence
+	case "micro":
+		return moe.Micro
+	}
+	return moe.Step
+}
+
+// normalTop is the value above which a share of a standard normal lies: logits of a normalised
+// input through a weight of variance 1/D are such, so it is where cutoffs start.
+func normalTop(rate float64) float64 {
+	if rate >= 1 {
+		return -math.MaxFloat32
+	}
+	return math.Sqrt2 * math.Erfinv(1-2*rate)
+}

@@ -1,0 +1,126 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/ops/moe"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// layoutRouters gives every router's state a place on the device, which generation needs too,
+// and their reports one block on the host.
+func (b *builder) layoutRouters() {
+	p := b.p
+	b.router = make([]plan.BufID, len(p.Units))
+	at := map[*ir.Router]plan.BufID{}
+	var reports int64
+	for u, ub := range b.prog.Units {
+		r := ub.Unit.Router
+		if r == nil {
+			continue
+		}
+		attr := func(name string) int64 { return r.Attr[name].Int }
+		hist := moe.HasHist(attr("kind"), attr("balance"))
+		l := moe.StateOf(r.Experts, hist)
+		id, ok := at[r]
+		if !ok {
+			id = b.buffer(devWeights, r.Path+".router", l.Bytes, memplan.Static)
+			at[r] = id
+		}
+		b.router[u] = id
+		if ub.Unit.Part != "route" {
+			continue
+		}
+		kind := "topk"
+		if attr("kind") == moe.Cutoff {
+			kind = "threshold"
+			if attr("choice") < 0 {
+				kind = "expert_choice"
+			}
+		}
+		n := 8 * moe.ReportLen(r.Experts)
+		p.Routers = append(p.Routers, plan.Router{
+			Name: r.Path, Unit: u, Kind: kind, Experts: r.Experts, Slots: r.Slots, Mean: r.Mean, Choice: attr("choice"), Hist: hist,
+			State: id, Report: l.Report, At: reports, Reports: n,
+			Kept: []plan.RouterPart{
+				{Name: "control", Off: l.Control, Elems: moe.Controls, Bytes: 8},
+				{Name: "average", Off: l.Average, Elems: r.Experts, Bytes: 8},
+				{Name: "threshold", Off: l.Threshold, Elems: r.Experts, Bytes: 4},
+				{Name: "bias", Off: l.Bias, Elems: r.Experts, Bytes: 4},
+				{Name: "quantile", Off: l.Quantile, Elems: r.Experts, Bytes: 4},
+			},
+		})
+		reports += n
+	}
+	if reports > 0 {
+		p.HostRouters = b.parity(hostIO, "host.routers", reports)
+	}
+}
+
+// checkRouters refuses what routers cannot be scheduled with: counts of a whole step must be
+// there before what depends on them, and the outcome of a step must be known on the device.
+func (b *builder) checkRouters() error {
+	for _, ub := range b.prog.Units {
+		r := ub.Unit.Router
+		if r == nil || b.groups == 1 {
+			continue
+		}
+		switch {
+		case r.Attr["pool"].Int == moe.Step || r.Attr["balance"].Int == moe.AuxStep:
+			return fmt.Errorf("the router of %s looks at a whole step, whose micro-batches must be one group, not %d", r.Path, b.groups)
+		case b.hostNorms():
+			return fmt.Errorf("with a mixture of experts in a stream micro-batches are one group, not %d: the router of %s moves on the device by what the step gave", b.groups, r.Path)
+		}
+	}
+	return nil
+}
+
+// bindRouted binds what functions of a router's ops read besides operands.
+func (b *builder) bindRouted(t *plan.Task) {
+	fn := b.template(t.Unit).Funcs[t.Func]
+	if fn == nil || b.prog.Units[t.Unit].Unit.Router == nil {
+		return
+	}
+	uses := map[ir.Region]bool{}
+	eachPlace(fn.Body, func(p ir.Place) { uses[p.Region] = true })
+	if uses[ir.RRouter] {
+		t.Bind.Router = b.router[t.Unit]
+		t.Reads = append(t.Reads, t.Bind.Router)
+		if t.Func != plan.Backward {
+			t.Writes = append(t.Writes, t.Bind.Router)
+		}
+	}
+	if uses[ir.RScalars] && t.Bind.Scalars == plan.NoBuf {
+		t.Bind.Scalars = b.p.Scalars
+		t.Reads = append(t.Reads, b.p.Scalars)
+	}
+	if uses[ir.RTargets] && t.Bind.Targets == plan.NoBuf {
+		t.Bind.Targets = b.p.Targets + plan.BufID(t.Micro)
+		t.Reads = append(t.Reads, t.Bind.Targets)
+	}
+}
+
+// advance emits what moves the routers' states after a step, and brings their reports to the
+// host.
+func (b *builder) advance() {
+	p := b.p
+	for i := range p.Routers {
+		r := &p.Routers[i]
+		t := b.task(plan.Compute, device.Compute)
+		t.Func, t.Unit, t.Template = plan.Advance, r.Unit, p.Units[r.Unit].Template
+		if fn := b.template(r.Unit).Funcs[plan.Advance]; fn != nil {
+			t.FLOPs, t.Moved = fn.FLOPs, fn.Moved
+		}
+		b.bindRouted(&t)
+		b.emit(t)
+	}
+	for i := range p.Routers {
+		r := &p.Routers[i]
+		t := b.task(plan.Report, device.D2H)
+		t.Unit = r.Unit
+		b.copyTask(t, p.HostRouters, r.At, r.State, r.Report, r.Reports)
+	}
+}
