@@ -15,6 +15,7 @@ import (
 	"github.com/megatrain/mtc/runtime/data"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -27,6 +28,7 @@ type request struct {
 	seed        int64
 	threads     int64
 	stopAtSeq   bool
+	known       []bool // ids of the tokenizer, nil: all
 }
 
 // generate is the generate command: it continues a prompt with the weights of the newest
@@ -87,6 +89,9 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 		return err
 	}
 	if err := c.Match(p.Plan); err != nil {
+		return err
+	}
+	if r.known, err = hf.Vocabulary(filepath.Dir(filepath.Clean(c.Path)), p.Plan.Vocab); err != nil {
 		return err
 	}
 	if err := preflight(p.Plan, true); err != nil {

@@ -11,20 +11,24 @@ type sampler struct {
 	temperature float64
 	topK        int
 	rng         *rand.Rand
+	known       []bool // ids that may be drawn; nil: all
 	ids         []int32
 	weights     []float64
 }
 
 func newSampler(r *request) *sampler {
-	return &sampler{temperature: r.temperature, topK: int(r.topK), rng: rand.New(rand.NewPCG(uint64(r.seed), golden))}
+	return &sampler{temperature: r.temperature, topK: int(r.topK), known: r.known, rng: rand.New(rand.NewPCG(uint64(r.seed), golden))}
 }
+
+// may says whether an id is a token: a padded vocabulary has rows that no text belongs to.
+func (s *sampler) may(id int) bool { return s.known == nil || s.known[id] }
 
 // pick draws from softmax(logits / temperature), among the topK largest logits when topK is
 // not 0; equal logits count by id. Temperature 0 takes the largest.
 func (s *sampler) pick(logits []float32) int32 {
 	best := 0
 	for i, l := range logits {
-		if l > logits[best] {
+		if s.may(i) && (l > logits[best] || !s.may(best)) {
 			best = i
 		}
 	}
@@ -33,7 +37,9 @@ func (s *sampler) pick(logits []float32) int32 {
 	}
 	s.ids = s.ids[:0]
 	for i := range logits {
-		s.ids = append(s.ids, int32(i))
+		if s.may(i) {
+			s.ids = append(s.ids, int32(i))
+		}
 	}
 	if s.topK > 0 && s.topK < len(s.ids) {
 		sort.SliceStable(s.ids, func(i, j int) bool { return logits[s.ids[i]] > logits[s.ids[j]] })

@@ -57,3 +57,18 @@ func TestSampleSeed(t *testing.T) {
 		t.Error("seeds do not decide")
 	}
 }
+
+// Ids that the tokenizer does not have are never drawn, however likely the model has them.
+func TestUnknownIdsAreNeverDrawn(t *testing.T) {
+	logits := []float32{9, 1, 8, 0.5, 9}
+	for _, temperature := range []float64{0, 0.5, 5} {
+		for _, k := range []int64{0, 1, 3} {
+			s := newSampler(&request{temperature: temperature, topK: k, seed: 3, known: []bool{false, true, false, true, false}})
+			for range 200 {
+				if id := s.pick(logits); id != 1 && id != 3 {
+					t.Fatalf("temperature %v, top %d: drew %d", temperature, k, id)
+				}
+			}
+		}
+	}
+}
