@@ -64,9 +64,12 @@ func (f *File) check() error {
 		}
 	}
 	if w := f.Work; w != nil {
-		for _, funcs := range w.Funcs {
-			if len(funcs) != int(plan.NumFuncs) {
+		for i, funcs := range w.Funcs {
+			if len(funcs) > int(plan.NumFuncs) {
 				return fmt.Errorf("a template has launches of %d functions", len(funcs))
+			}
+			for len(w.Funcs[i]) < int(plan.NumFuncs) {
+				w.Funcs[i] = append(w.Funcs[i], nil) // of an older mtc
 			}
 			for _, launches := range funcs {
 				for _, l := range launches {
