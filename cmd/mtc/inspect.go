@@ -131,6 +131,12 @@ func inspectStep(cmd *cobra.Command, e *env, s *loaded, o inspectOptions, out *b
 	switch {
 	case o.json:
 		return inspectJSON(out, s, predicted, measured)
+	case cmd.Flags().Changed("html"):
+		steps := []*view.Step{predicted}
+		if measured != nil {
+			steps = append(steps, measured)
+		}
+		return inspectHTML(e, s, o.html, steps)
 	}
 	s.File.WriteHead(out)
 	fmt.Fprintln(out)
