@@ -31,6 +31,9 @@ func advanceCPU(c device.CPU, a *device.Args) {
 	for i, n := range s.fan {
 		lists[4*e+int64(i)] = float64(n)
 	}
+	for i, n := range s.place {
+		lists[4*e+FanOuts(e)+int64(i)] = float64(n)
+	}
 	rep[ReportTokens] = tokens
 	rep[ReportDropped] = float64(s.counters[CountDropped])
 	rep[ReportFlooded] = float64(s.counters[CountFlooded])
@@ -45,6 +48,7 @@ func advanceCPU(c device.CPU, a *device.Args) {
 	clear(s.counters)
 	clear(s.count)
 	clear(s.fan)
+	clear(s.place)
 	clear(s.hist)
 }
 

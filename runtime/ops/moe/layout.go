@@ -48,6 +48,7 @@ type State struct {
 	Counters int64 // i32 [Counters]
 	Count    int64 // i32 [E]: pairs of each expert
 	Fan      int64 // i32 [FanOuts(E)]: tokens by their number of experts, the last for as many or more
+	Place    int64 // i32 [2, Places]: pairs, then tokens, by sixteenths of the sequence: position * Places / Seq
 	Hist     int64 // i32 [E, Buckets], only where the router has a quantile
 	Report   int64 // f64 [ReportLen(E)]: what Advance says of the last step
 	Bytes    int64
@@ -79,14 +80,17 @@ const (
 	ReportNonCausal        // tokens of the run that were routed by an expert's choice
 	ReportChoice           // 1: so was this step
 	ReportSkipped          // 1: the state did not move
-	ReportLists     = 16   // count [E], threshold [E] (the step's), quantile [E], bias [E], fan [FanOuts(E)]
+	ReportLists     = 16   // count [E], threshold [E] (the step's), quantile [E], bias [E], fan [FanOuts(E)], place [2, Places]
 )
+
+// Places is how many parts of a sequence are told apart.
+const Places = 16
 
 // FanOuts is how many numbers of experts a token are told apart.
 func FanOuts(experts int64) int64 { return min(experts, 15) + 1 }
 
 // ReportLen is the length of a report.
-func ReportLen(experts int64) int64 { return ReportLists + 4*experts + FanOuts(experts) }
+func ReportLen(experts int64) int64 { return ReportLists + 4*experts + FanOuts(experts) + 2*Places }
 
 // StateOf lays a state out.
 func StateOf(experts int64, hist bool) State {
@@ -106,6 +110,7 @@ func StateOf(experts int64, hist bool) State {
 	s.Counters = take(4 * NumCounters)
 	s.Count = take(4 * experts)
 	s.Fan = take(4 * FanOuts(experts))
+	s.Place = take(4 * 2 * Places)
 	s.Hist = at
 	if hist {
 		take(4 * experts * Buckets)
@@ -120,6 +125,7 @@ type state struct {
 	control, average          []float64
 	threshold, bias, quantile []float32
 	counters, count, fan      []int32
+	place                     []int32
 	hist                      []int32
 	report                    []float64
 }
@@ -133,6 +139,7 @@ func stateAt(c device.CPU, p device.Ptr, experts int64, hist bool) *state {
 		control: c.F64(p.At(l.Control), Controls), average: c.F64(p.At(l.Average), experts),
 		threshold: c.F32(p.At(l.Threshold), experts), bias: c.F32(p.At(l.Bias), experts), quantile: c.F32(p.At(l.Quantile), experts),
 		counters: c.I32(p.At(l.Counters), NumCounters), count: c.I32(p.At(l.Count), experts), fan: c.I32(p.At(l.Fan), FanOuts(experts)),
+		place:  c.I32(p.At(l.Place), 2*Places),
 		report: c.F64(p.At(l.Report), ReportLen(experts)),
 	}
 	if hist {

@@ -358,6 +358,9 @@ func (s *selection) tally(choice bool, dropped int64) {
 	for t, f := range fan {
 		if s.counts(int64(t)) {
 			st.fan[min(int(f), len(st.fan)-1)]++
+			at := t % s.Seq * Places / s.Seq
+			st.place[at] += f
+			st.place[Places+at]++
 		}
 	}
 }
