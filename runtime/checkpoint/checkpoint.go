@@ -6,6 +6,7 @@
 //	step-000123/
 //	    weights.safetensors     every parameter by its path, f32
 //	    optimizer.safetensors   moments: "m.<path>" and "v.<path>"
+//	    router.safetensors      states of routers, only of a mixture of experts
 //	    state.json              step, data position, seed, model, totals (State)
 //	    manifest.json           size and CRC-32C of each of the others
 //

@@ -40,6 +40,9 @@ func FromSlabs(p *plan.Plan, view View) []File {
 			moments.Tensors = append(moments.Tensors, entry(momentM, &s.Params[j], view(s.M)), entry(momentV, &s.Params[j], view(s.V)))
 		}
 	}
+	if len(p.Routers) > 0 {
+		return []File{weights, moments, fromRouters(p, view)}
+	}
 	return []File{weights, moments}
 }
 
@@ -89,6 +92,9 @@ func (c *Checkpoint) LoadSlabs(p *plan.Plan, view View, moments bool) error {
 		for j := range s.Params {
 			want[s.Params[j].Name] = target{&s.Params[j], s.Weight, s}
 		}
+	}
+	if err := c.loadRouters(p, view); err != nil {
+		return err
 	}
 	if err := c.fill(WeightsFile, want, view); err != nil || !moments {
 		return err

@@ -1,0 +1,69 @@
+package checkpoint
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// RouterFile holds the states of a model's routers: "layer[3].moe.router.threshold" and others.
+// A model without a mixture of experts has none.
+const RouterFile = "router.safetensors"
+
+// fromRouters lists the parts of the routers' states that a checkpoint keeps, bit for bit.
+func fromRouters(p *plan.Plan, view View) File {
+	f := File{Name: RouterFile, Meta: map[string]string{"model": p.Model, "hash": p.ModelHash}}
+	for i := range p.Routers {
+		r := &p.Routers[i]
+		for j := range r.Kept {
+			k := &r.Kept[j]
+			f.Tensors = append(f.Tensors, safetensors.Entry{Name: routerTensor(r, k), DType: routerType(k), Shape: []int64{k.Elems}, Data: keptPart(k, view(r.State))})
+		}
+	}
+	return f
+}
+
+func routerTensor(r *plan.Router, k *plan.RouterPart) string { return r.Name + ".router." + k.Name }
+
+func routerType(k *plan.RouterPart) string { return fmt.Sprintf("F%d", 8*k.Bytes) }
+
+func keptPart(k *plan.RouterPart, state []byte) []byte {
+	return state[k.Off : k.Off+k.Elems*k.Bytes]
+}
+
+// loadRouters fills the states of a plan's routers. All that a checkpoint keeps must be there.
+func (c *Checkpoint) loadRouters(p *plan.Plan, view View) error {
+	if len(p.Routers) == 0 {
+		return nil
+	}
+	type place struct {
+		router *plan.Router
+		part   *plan.RouterPart
+	}
+	want := map[string]place{}
+	for i := range p.Routers {
+		r := &p.Routers[i]
+		for j := range r.Kept {
+			want[routerTensor(r, &r.Kept[j])] = place{r, &r.Kept[j]}
+		}
+	}
+	done := 0
+	err := c.Load(RouterFile, func(t *safetensors.Tensor) (io.Writer, error) {
+		w, ok := want[t.Name]
+		switch {
+		case !ok:
+			return nil, fault.New("MT0625", c.Path, "%s has a tensor %q that the model does not have", RouterFile, t.Name)
+		case t.DType != routerType(w.part) || len(t.Shape) != 1 || t.Shape[0] != w.part.Elems:
+			return nil, fault.New("MT0625", c.Path, "%s: tensor %q is %s%v, the model has %s[%d]", RouterFile, t.Name, t.DType, t.Shape, routerType(w.part), w.part.Elems)
+		}
+		done++
+		return &filler{keptPart(w.part, view(w.router.State))}, nil
+	})
+	if err == nil && done != len(want) {
+		return fault.New("MT0625", c.Path, "%s has %d of the model's %d tensors", RouterFile, done, len(want))
+	}
+	return err
+}
