@@ -26,6 +26,14 @@
 //	MT0626  the run folder is in use or already holds a run
 //	MT0627  a metrics file cannot be read or written
 //	MT0628  a profile of a run cannot be read, or is of another plan
+//
+// Codes of Hugging Face folders:
+//
+//	MT0660  a JSON file of the folder cannot be used
+//	MT0661  a configuration that no known family expresses
+//	MT0662  the files of weights are not whole
+//	MT0663  the weights are not those of the model
+//	MT0664  an export that cannot be written
 package fault
 
 import (

@@ -65,7 +65,7 @@ func describe(path string, config object) (*Description, error) {
 	r.finish()
 	d.Notes = r.notes
 	if len(r.faults) > 0 {
-		return nil, fault.New("MT0641", path, "%s cannot be had with this configuration:%s", a.name, lines(r.faults)).
+		return nil, fault.New("MT0661", path, "%s cannot be had with this configuration:%s", a.name, lines(r.faults)).
 			Help("an import that passed this over would compute something else; take a model without it")
 	}
 	return d, nil
@@ -86,18 +86,18 @@ func find(path string, config object) (*arch, error) {
 		for _, v := range list {
 			s, ok := v.(string)
 			if !ok {
-				return nil, fault.New("MT0641", path, "architectures has %s, names are wanted", jsonText(v))
+				return nil, fault.New("MT0661", path, "architectures has %s, names are wanted", jsonText(v))
 			}
 			names = append(names, s)
 		}
 	default:
-		return nil, fault.New("MT0641", path, "architectures is %s, a list is wanted", jsonText(list))
+		return nil, fault.New("MT0661", path, "architectures is %s, a list is wanted", jsonText(list))
 	}
 	for _, n := range names {
 		for i := range archs {
 			if archs[i].name == n {
 				if kind != "" && kind != archs[i].kind {
-					return nil, fault.New("MT0641", path, "the architecture is %s and the model_type %q, not %q", n, kind, archs[i].kind)
+					return nil, fault.New("MT0661", path, "the architecture is %s and the model_type %q, not %q", n, kind, archs[i].kind)
 				}
 				return &archs[i], nil
 			}
@@ -119,7 +119,7 @@ func find(path string, config object) (*arch, error) {
 	}
 	known := Architectures()
 	sort.Strings(known)
-	return nil, fault.New("MT0641", path, "the configuration names %s, which is not known", what).
+	return nil, fault.New("MT0661", path, "the configuration names %s, which is not known", what).
 		Help("known are %s", strings.Join(known, ", "))
 }
 

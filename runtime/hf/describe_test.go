@@ -156,7 +156,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := describe("config.json", config(t, c.arch, c.more...))
 			var f *fault.Error
-			if !errors.As(err, &f) || f.Code != "MT0641" {
+			if !errors.As(err, &f) || f.Code != "MT0661" {
 				t.Fatalf("%v", err)
 			}
 			for _, w := range c.want {

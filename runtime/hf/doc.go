@@ -13,5 +13,5 @@
 //
 // Files come from elsewhere, so everything is bounded and checked before it is used. What is
 // wrong with a folder is reported at once, not one fault after another. Errors are
-// *fault.Error with codes MT0602, MT0624 and MT0640 to MT0644.
+// *fault.Error with codes MT0602, MT0623, MT0624 and MT0660 to MT0664.
 package hf

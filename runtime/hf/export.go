@@ -43,7 +43,7 @@ type Result struct {
 // is whole.
 func Export(dir string, r *Request) (*Result, error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fault.New("MT0644", dir, "there is something there already").Help("give a folder that is not there yet")
+		return nil, fault.New("MT0664", dir, "there is something there already").Help("give a folder that is not there yet")
 	}
 	x := &exporter{Request: r, res: &Result{Dir: dir}}
 	if err := x.plan(); err != nil {
@@ -127,7 +127,7 @@ func (x *exporter) plan() error {
 
 // none is the error for a model that no architecture expresses.
 func (x *exporter) none(why string) error {
-	return fault.New("MT0644", x.Plan.Source, "no known architecture is this model: %s", why).
+	return fault.New("MT0664", x.Plan.Source, "no known architecture is this model: %s", why).
 		Help("known are %s; the weights themselves are in %s, which anything reads that reads safetensors",
 			strings.Join(Architectures(), ", "), filepath.Join(x.Checkpoint.Path, checkpoint.WeightsFile))
 }

@@ -61,7 +61,7 @@ func bare(name string) string {
 func Open(dir string) (*Folder, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return nil, fault.New("MT0642", dir, "a folder is wanted: config.json and safetensors files")
+		return nil, fault.New("MT0662", dir, "a folder is wanted: config.json and safetensors files")
 	}
 	if err != nil {
 		return nil, unreadable(dir, err)
@@ -88,7 +88,7 @@ func Open(dir string) (*Folder, error) {
 	faults = append(faults, f.stale(listed)...)
 	if len(faults) > 0 {
 		f.Close()
-		return nil, fault.New("MT0642", dir, "the weights cannot be used:%s", lines(faults)).Help("fetch the folder again")
+		return nil, fault.New("MT0662", dir, "the weights cannot be used:%s", lines(faults)).Help("fetch the folder again")
 	}
 	return f, nil
 }
@@ -132,15 +132,15 @@ func (f *Folder) list() (names []string, listed map[string]string, faults []stri
 		case single:
 			return []string{singleFile}, nil, nil, nil
 		case len(parts) > 0:
-			return nil, nil, nil, fault.New("MT0642", f.Path, "there are %d shards, %s and on, and no %s", len(parts), parts[0], indexFile).
+			return nil, nil, nil, fault.New("MT0662", f.Path, "there are %d shards, %s and on, and no %s", len(parts), parts[0], indexFile).
 				Help("fetch the folder whole: without the index nobody knows whether shards are missing")
 		case len(others) == 1:
 			return others, nil, nil, nil
 		case pickles:
-			return nil, nil, nil, fault.New("MT0642", f.Path, "the weights are pickles of Python (pytorch_model*.bin), which can run code when they are read").
+			return nil, nil, nil, fault.New("MT0662", f.Path, "the weights are pickles of Python (pytorch_model*.bin), which can run code when they are read").
 				Help("store them as safetensors: model.save_pretrained(DIR, safe_serialization=True)")
 		}
-		return nil, nil, nil, fault.New("MT0642", f.Path, "there are no weights: neither %s nor %s", singleFile, indexFile)
+		return nil, nil, nil, fault.New("MT0662", f.Path, "there are no weights: neither %s nor %s", singleFile, indexFile)
 	}
 	listed, err = f.readIndex()
 	if err != nil {
@@ -181,18 +181,18 @@ func (f *Folder) readIndex() (map[string]string, error) {
 	}
 	m, ok := o["weight_map"].(object)
 	if !ok || len(m) == 0 {
-		return nil, fault.New("MT0642", path, "the index has no weight_map")
+		return nil, fault.New("MT0662", path, "the index has no weight_map")
 	}
 	out := map[string]string{}
 	shards := map[string]bool{}
 	for tensor, v := range m {
 		name, ok := v.(string)
 		if !ok || !filepath.IsLocal(name) || filepath.Base(name) != name || !strings.HasSuffix(name, ".safetensors") {
-			return nil, fault.New("MT0642", path, "the index puts %q into %s, which is no safetensors file of the folder", tensor, jsonText(v))
+			return nil, fault.New("MT0662", path, "the index puts %q into %s, which is no safetensors file of the folder", tensor, jsonText(v))
 		}
 		out[tensor] = name
 		if shards[name] = true; len(shards) > maxShards {
-			return nil, fault.New("MT0642", path, "the index names more than %d shards", maxShards)
+			return nil, fault.New("MT0662", path, "the index names more than %d shards", maxShards)
 		}
 	}
 	return out, nil

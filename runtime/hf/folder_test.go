@@ -87,38 +87,38 @@ func TestFoldersThatAreRefused(t *testing.T) {
 		harm       func(dir string)
 		want       []string
 	}{
-		{"a missing shard and a stale one", "MT0642", func(dir string) {
+		{"a missing shard and a stale one", "MT0662", func(dir string) {
 			os.Remove(filepath.Join(dir, second))
 			put(t, dir, "model-00003-of-00003.safetensors", "")
 		}, []string{second + " is missing", "model-00003-of-00003.safetensors is there, and"}},
-		{"a tensor that is elsewhere", "MT0642", func(dir string) { index(t, dir, "model.a", 2, "model.v", 1, "lm_head.weight", 2) },
+		{"a tensor that is elsewhere", "MT0662", func(dir string) { index(t, dir, "model.a", 2, "model.v", 1, "lm_head.weight", 2) },
 			[]string{"model.a is not in " + second, indexFile + " puts it"}},
-		{"a tensor that is not listed", "MT0642", func(dir string) { index(t, dir, "model.a", 1, "lm_head.weight", 2) }, []string{first + " has model.v, which"}},
-		{"a tensor that is nowhere", "MT0642", func(dir string) { index(t, dir, "model.a", 1, "model.v", 1, "model.w", 1, "lm_head.weight", 2) }, []string{"model.w is not in"}},
-		{"a shard outside of the folder", "MT0642", func(dir string) {
+		{"a tensor that is not listed", "MT0662", func(dir string) { index(t, dir, "model.a", 1, "lm_head.weight", 2) }, []string{first + " has model.v, which"}},
+		{"a tensor that is nowhere", "MT0662", func(dir string) { index(t, dir, "model.a", 1, "model.v", 1, "model.w", 1, "lm_head.weight", 2) }, []string{"model.w is not in"}},
+		{"a shard outside of the folder", "MT0662", func(dir string) {
 			put(t, dir, indexFile, `{"weight_map": {"model.a": "../x.safetensors"}}`)
 		}, []string{"../x.safetensors"}},
-		{"an index of another kind", "MT0642", func(dir string) { put(t, dir, indexFile, `{"weight_map": []}`) }, []string{"no weight_map"}},
-		{"an index with a name twice", "MT0640", func(dir string) {
+		{"an index of another kind", "MT0662", func(dir string) { put(t, dir, indexFile, `{"weight_map": []}`) }, []string{"no weight_map"}},
+		{"an index with a name twice", "MT0660", func(dir string) {
 			put(t, dir, indexFile, `{"weight_map": {"a": "x.safetensors", "a": "y.safetensors"}}`)
 		}, []string{`"a" occurs twice`}},
-		{"one tensor under two names", "MT0642", func(dir string) {
+		{"one tensor under two names", "MT0662", func(dir string) {
 			writeShard(t, dir, second, "a F32 4 2")
 			index(t, dir, "model.a", 1, "model.v", 1, "a", 2)
 		}, []string{"the same tensor twice"}},
-		{"both shards truncated", "MT0642", func(dir string) {
+		{"both shards truncated", "MT0662", func(dir string) {
 			for _, name := range []string{first, second} {
 				if err := os.Truncate(filepath.Join(dir, name), 40); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}, []string{first + ": byte 0: not a whole safetensors file", second + ": byte 0: not a whole safetensors file"}},
-		{"a header of 2^63 bytes", "MT0642", func(dir string) {
+		{"a header of 2^63 bytes", "MT0662", func(dir string) {
 			put(t, dir, first, string(binary.LittleEndian.AppendUint64(nil, 1<<63))+"{}")
 		}, []string{"claims 9223372036854775808 bytes"}},
-		{"an empty shard", "MT0642", func(dir string) { put(t, dir, first, "") }, []string{"has 0 bytes"}},
-		{"shards without an index", "MT0642", func(dir string) { os.Remove(filepath.Join(dir, indexFile)) }, []string{"2 shards", indexFile}},
-		{"pickles", "MT0642", func(dir string) {
+		{"an empty shard", "MT0662", func(dir string) { put(t, dir, first, "") }, []string{"has 0 bytes"}},
+		{"shards without an index", "MT0662", func(dir string) { os.Remove(filepath.Join(dir, indexFile)) }, []string{"2 shards", indexFile}},
+		{"pickles", "MT0662", func(dir string) {
 			for _, name := range []string{first, second, indexFile} {
 				os.Remove(filepath.Join(dir, name))
 			}
@@ -143,7 +143,7 @@ func TestFoldersThatAreRefused(t *testing.T) {
 		})
 	}
 	_, err := Open(filepath.Join(tiny(t), configFile))
-	wantFault(t, err, "MT0642", "a folder is wanted")
+	wantFault(t, err, "MT0662", "a folder is wanted")
 }
 
 // The map is law: all that is missing, left over, or of another shape or kind is told at once.
@@ -169,7 +169,7 @@ func TestEveryMismatchIsToldAtOnce(t *testing.T) {
 	shapes := Shapes{"layer[0].q": {3, 2}, "layer[1].q": {3, 2}, "layer[0].a": {4, 2}, "layer[0].b": {2, 2}, "layer[1].a": {4, 2}, "layer[1].b": {2, 2},
 		"j": {4, 3}, "kind": {2}, "zero": {1, 3}, "m": {7}, "v": {1}}
 	_, err = f.Match(foreign, shapes)
-	wantFault(t, err, "MT0643",
+	wantFault(t, err, "MT0663",
 		"h.0.q has the shape [2, 3], the model wants [3, 2] (layer[0].q); so for 2 layers, 0 to 1",
 		"h.0.qkv has the shape [2, 7], the model wants [2, 6] (layer[0].a, layer[0].b)",
 		"j1, j2 have 3 rows together, the model wants 4 (j)", "kind has the dtype F64", "zero has the shape [0, 3], the model wants [1, 3]",
@@ -178,7 +178,7 @@ func TestEveryMismatchIsToldAtOnce(t *testing.T) {
 		t.Errorf("what is right is told too:\n%s", text)
 	}
 	_, err = f.Match(nil, shapes)
-	wantFault(t, err, "MT0643", "weights hf")
+	wantFault(t, err, "MT0663", "weights hf")
 }
 
 // A tied head that is stored once more has to be equal, in whatever dtype.
@@ -212,7 +212,7 @@ func TestTwins(t *testing.T) {
 		if err = m.Twins(); c.good && err != nil || !c.good && err == nil {
 			t.Errorf("%s %v: %v", c.head, c.data, err)
 		} else if !c.good {
-			wantFault(t, err, "MT0643", "head differs from wte", "tie_word_embeddings")
+			wantFault(t, err, "MT0663", "head differs from wte", "tie_word_embeddings")
 		}
 		f.Close()
 	}

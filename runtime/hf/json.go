@@ -36,7 +36,7 @@ func readObject(path string) (object, []byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, nil, unreadable(path, errors.New("it is not a regular file"))
 	case info.Size() > maxJSON:
-		return nil, nil, fault.New("MT0640", path, "it has %d bytes, at most %d are read", info.Size(), maxJSON)
+		return nil, nil, fault.New("MT0660", path, "it has %d bytes, at most %d are read", info.Size(), maxJSON)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
 	if err != nil {
@@ -44,7 +44,7 @@ func readObject(path string) (object, []byte, error) {
 	}
 	v, err := parseObject(text)
 	if err != nil {
-		return nil, nil, fault.New("MT0640", path, "it is not a JSON object that can be used").Wrap(err).Help("fetch the file again")
+		return nil, nil, fault.New("MT0660", path, "it is not a JSON object that can be used").Wrap(err).Help("fetch the file again")
 	}
 	return v, text, nil
 }

@@ -127,7 +127,7 @@ func (m *Matching) keepBuffers(path string) error {
 	var total int64
 	for _, t := range m.buffers {
 		if total += t.Bytes; total > maxBuffers {
-			return fault.New("MT0642", m.folder.Path, "the constants among its weights, such as %s, have more than %d bytes", t.Name, int64(maxBuffers))
+			return fault.New("MT0662", m.folder.Path, "the constants among its weights, such as %s, have more than %d bytes", t.Name, int64(maxBuffers))
 		}
 		list = append(list, safetensors.Entry{Name: t.Name, DType: t.DType, Shape: t.Shape, Stream: func(w io.Writer) error {
 			_, err := io.Copy(w, t.shard.Data(t.Tensor))

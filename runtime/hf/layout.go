@@ -42,7 +42,7 @@ type outTensor struct {
 func keptLayout(run string, foreign []plan.Foreign, shapes Shapes, buffers *safetensors.File) (*layout, error) {
 	paths, err := filepath.Glob(filepath.Join(run, keepFolder, "*"+headerSuffix))
 	if err != nil || len(paths) == 0 {
-		return nil, fault.New("MT0644", filepath.Join(run, keepFolder), "the headers of the weights are gone")
+		return nil, fault.New("MT0664", filepath.Join(run, keepFolder), "the headers of the weights are gone")
 	}
 	sort.Strings(paths)
 	lines := byName(foreign)
@@ -68,7 +68,7 @@ func keptLayout(run string, foreign []plan.Foreign, shapes Shapes, buffers *safe
 			case buffers != nil && buffers.Lookup(t.name) != nil:
 				t.buffer = buffers.Lookup(t.name)
 			default:
-				return nil, fault.New("MT0644", path, "the model has no tensor %s any more", t.name)
+				return nil, fault.New("MT0664", path, "the model has no tensor %s any more", t.name)
 			}
 			f.tensors = append(f.tensors, t)
 		}
@@ -77,7 +77,7 @@ func keptLayout(run string, foreign []plan.Foreign, shapes Shapes, buffers *safe
 	for i := range foreign {
 		for _, name := range foreign[i].Names {
 			if !seen[bare(name)] {
-				return nil, fault.New("MT0644", filepath.Join(run, keepFolder), "the folder that the weights came from had no tensor %s, which the model has", name)
+				return nil, fault.New("MT0664", filepath.Join(run, keepFolder), "the folder that the weights came from had no tensor %s, which the model has", name)
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func foreignShape(e *plan.Foreign, shapes Shapes) ([]int64, error) {
 	case strings.HasPrefix(e.Op, "join"):
 		n := int64(len(e.Names))
 		if shape[0]%n != 0 {
-			return nil, fault.New("MT0644", "", "%s has %d rows, which do not make %d equal tensors", e.Params[0], shape[0], n)
+			return nil, fault.New("MT0664", "", "%s has %d rows, which do not make %d equal tensors", e.Params[0], shape[0], n)
 		}
 		shape[0] /= n
 	}
@@ -224,5 +224,5 @@ func (l *layout) check(shapes Shapes) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return fault.New("MT0644", "", "the weights are no longer what they came as:%s", strings.Join(append([]string{""}, collapse(faults)...), "\n    "))
+	return fault.New("MT0664", "", "the weights are no longer what they came as:%s", strings.Join(append([]string{""}, collapse(faults)...), "\n    "))
 }

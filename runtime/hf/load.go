@@ -191,7 +191,7 @@ func (m *Matching) Twins() error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return fault.New("MT0643", m.folder.Path, "the weights contradict the configuration:%s", lines(faults)).
+	return fault.New("MT0663", m.folder.Path, "the weights contradict the configuration:%s", lines(faults)).
 		Help("where the head is one of its own, say \"tie_word_embeddings\": false in config.json and import again; where it is not, remove the copy")
 }
 

@@ -57,7 +57,7 @@ func isBuffer(name string) bool {
 // parameters have, and nothing is left over. All that is wrong is one error.
 func (f *Folder) Match(foreign []plan.Foreign, shapes Shapes) (*Matching, error) {
 	if len(foreign) == 0 {
-		return nil, fault.New("MT0643", f.Path, "the model does not say how its weights are called there").
+		return nil, fault.New("MT0663", f.Path, "the model does not say how its weights are called there").
 			Help("give it a map, `weights hf { ... }`, or let `mtc import` write the model")
 	}
 	m := &Matching{folder: f}
@@ -107,7 +107,7 @@ func (f *Folder) Match(foreign []plan.Foreign, shapes Shapes) (*Matching, error)
 	if len(faults) == 0 {
 		return m, nil
 	}
-	e := fault.New("MT0643", f.Path, "the weights are not those of the model:%s", lines(collapse(faults)))
+	e := fault.New("MT0663", f.Path, "the weights are not those of the model:%s", lines(collapse(faults)))
 	return nil, e.Help("%s", f.advice(foreign, taken))
 }
 

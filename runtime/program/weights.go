@@ -56,7 +56,7 @@ func (w *foreignWeights) compare(p *Program) (err error) {
 	}
 	w.notes = d.Notes
 	if diff := hf.Differences(d, p.Plan.Family); len(diff) > 0 {
-		return fault.New("MT0643", w.folder.Path, "config.json is not of this program's %s: %s", p.Plan.Model, strings.Join(diff, ", ")).
+		return fault.New("MT0663", w.folder.Path, "config.json is not of this program's %s: %s", p.Plan.Model, strings.Join(diff, ", ")).
 			Help("`mtc import %s` writes the model that it describes; to train another one from these weights, change a copy of config.json", fault.Shell(w.folder.Path))
 	}
 	return nil
