@@ -6,7 +6,6 @@ require gorgonia.org/cu v0.9.6
 
 require (
 	github.com/alecthomas/participle/v2 v2.1.4 // indirect
-	github.com/ardanlabs/jinja v1.8.0 // indirect
 	github.com/dave/jennifer v1.7.1 // indirect
 	github.com/dlclark/regexp2/v2 v2.5.1 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect

@@ -1,0 +1,126 @@
+package chat
+
+import (
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/chat/jinja"
+	"github.com/megatrain/mtc/runtime/fault"
+)
+
+// Spans gives the text of a conversation and the parts of it that the assistant says, all of
+// its turns, in bytes. A part begins where the model would be asked to go on and ends with
+// what ends the turn.
+//
+// A template with {% generation %} blocks says itself what it is. Otherwise a turn is what the
+// text of the conversation up to it has more than the text that asks for it; where a template
+// writes earlier turns in another way than the last one, the turn is found by a mark that is
+// put around it and taken out again. In each case the parts must lie in the text as it is: a
+// template for which they cannot be found is an error, not a guess.
+func (t *Template) Spans(messages []Message) (text string, spans []jinja.Span, err error) {
+	text, spans, err = t.render(messages, false)
+	if err != nil || t.t.Marked {
+		return text, spans, err
+	}
+	done := 0
+	for i, m := range messages {
+		if role, _ := m.Get("role"); role != "assistant" {
+			continue
+		}
+		s, ok := t.turn(messages, i, text)
+		if !ok || s.From < done {
+			return "", nil, fault.New("MT0641", t.name, "what the assistant says in turn %d cannot be found in the text that the chat template makes", i+1).
+				Help("put `{%% generation %%}` and `{%% endgeneration %%}` around it in the template, or train on everything with `--loss all`")
+		}
+		spans = append(spans, s)
+		done = s.To
+	}
+	return text, spans, nil
+}
+
+// turn finds the turn i of a conversation in its text.
+func (t *Template) turn(messages []Message, i int, text string) (jinja.Span, bool) {
+	ask, err := t.Render(messages[:i], true)
+	if err != nil || !strings.HasPrefix(text, ask) {
+		return t.byMark(messages, i, text)
+	}
+	upTo, err := t.Render(messages[:i+1], false)
+	if err != nil || !strings.HasPrefix(upTo, ask) || !strings.HasPrefix(text, upTo) {
+		return t.byMark(messages, i, text)
+	}
+	if i+1 == len(messages) {
+		upTo = text
+	}
+	return jinja.Span{From: len(ask), To: len(upTo)}, true
+}
+
+// The marks are characters for private use that no template knows.
+const (
+	markOpen  = "\U0010fa01"
+	markClose = "\U0010fa02"
+)
+
+// byMark renders once more with marks around the content of turn i. Without them the text must
+// be what it was.
+func (t *Template) byMark(messages []Message, i int, text string) (jinja.Span, bool) {
+	content, _ := messages[i].Get("content")
+	said, ok := content.(string)
+	if !ok || said == "" || strings.Contains(text, markOpen) || strings.Contains(text, markClose) {
+		return jinja.Span{}, false
+	}
+	// Marks stand inside of the white space that templates trim.
+	body := strings.TrimSpace(said)
+	if body == "" {
+		return jinja.Span{}, false
+	}
+	// A template may cut a part away that comes first, such as a thought: then the mark at the
+	// beginning goes with it, and the turn begins where the text comes back.
+	at := strings.Index(said, body)
+	marked := said[:at] + markOpen + body + markClose + said[at+len(body):]
+	list := append([]Message{}, messages...)
+	list[i] = jinja.NewDict()
+	for _, k := range messages[i].Keys() {
+		v, _ := messages[i].Get(k)
+		list[i].Set(k, v)
+	}
+	list[i].Set("content", marked)
+	got, err := t.Render(list, false)
+	if err != nil || strings.Count(got, markClose) != 1 || strings.NewReplacer(markOpen, "", markClose, "").Replace(got) != text {
+		return jinja.Span{}, false
+	}
+	closeAt := strings.Index(got, markClose)
+	from := strings.Index(got, markOpen)
+	switch {
+	case from >= 0 && from < closeAt:
+		closeAt -= len(markOpen)
+	case from < 0:
+		// Only what is left of the content: the longest end of it before the mark.
+		tail := got[:closeAt]
+		from = closeAt
+		for n := len(body); n > 0; n-- {
+			if strings.HasSuffix(tail, body[len(body)-n:]) {
+				// White space may be what the template wrote before it.
+				from = closeAt - len(strings.TrimSpace(body[len(body)-n:]))
+				break
+			}
+		}
+	default:
+		return jinja.Span{}, false
+	}
+	end, ok := t.turnEnd(list[:i+1], text[closeAt:])
+	return jinja.Span{From: from, To: closeAt + end}, ok
+}
+
+// turnEnd is how much of the text behind a turn's content ends the turn: what a template
+// writes there when the turn, which is marked, is the last one.
+func (t *Template) turnEnd(upTo []Message, behind string) (int, bool) {
+	got, err := t.Render(upTo, false)
+	if err != nil {
+		return 0, false
+	}
+	_, close, ok := strings.Cut(got, markClose)
+	if ok && !strings.HasPrefix(behind, close) {
+		close = strings.TrimSpace(close)
+		ok = close != "" && strings.HasPrefix(behind, close)
+	}
+	return len(close), ok
+}
