@@ -22,6 +22,7 @@ type state struct {
 	diags *diag.List
 	res   *Result
 	front *front.State
+	until string // name of the first pass that is left out; "": none
 
 	identity string // what a checkpoint depends on
 	foreign  []plan.Foreign
@@ -133,7 +134,7 @@ func (s *state) run(back bool) (*Result, error) {
 	}
 	for i := range pipeline {
 		p := &pipeline[i]
-		if p.Back && !back {
+		if p.Back && !back || s.until == p.Name {
 			break
 		}
 		if err := ctx.Err(); err != nil {

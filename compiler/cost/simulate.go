@@ -231,3 +231,16 @@ func (s *sim) begin(l device.Lane) {
 	}
 	s.busy[l] = &s.jobs[l]
 }
+
+// Estimates prices the tasks of a list, each alone on the machine.
+func Estimates(p *plan.Plan, w *Work, m *Machine, list plan.List) ([]Estimate, error) {
+	c, err := newPricer(p, w, m)
+	if err != nil {
+		return nil, err
+	}
+	var out []Estimate
+	for i := p.Lists[list].Start; i < p.Lists[list].End; i++ {
+		out = append(out, c.estimate(&p.Tasks[i]))
+	}
+	return out, nil
+}

@@ -7,9 +7,12 @@ import "github.com/megatrain/mtc/runtime/plan"
 // of the data it reads. Measured on programs of several sizes.
 func RuntimeBytes(p *plan.Plan) int64 {
 	const base = 17 << 20
-	const perTask = 1200 // both parities of a task's prepared command and binding
-	return base + perTask*int64(len(p.Tasks))
+	return base + TaskBytes*int64(len(p.Tasks))
 }
+
+// TaskBytes is what a task takes of the process: both parities of its prepared command and
+// binding.
+const TaskBytes = 1200
 
 // Reserve is the device memory that a plan cannot use: a GPU's context, its libraries and
 // their workspaces.

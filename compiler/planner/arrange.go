@@ -1,0 +1,151 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/megatrain/mtc/compiler"
+)
+
+// arrangement is a variant with an order of its micro-batches and a rule for its inputs.
+type arrangement struct {
+	v         *variant
+	placement string
+	groups    int64
+	save      string  // "none", "auto": as many as it takes, "all"
+	least     float64 // seconds that a step takes at least
+}
+
+// perGroup is the micro-batches of the largest group.
+func (a *arrangement) perGroup() int64 { return (a.v.micros + a.groups - 1) / a.groups }
+
+// arrange lists arrangements, the fastest first as far as can be said without memory.
+func (s *search) arrange() []*arrangement {
+	var out []*arrangement
+	for _, v := range s.variants {
+		for _, placement := range s.placements() {
+			for _, g := range s.groups(v, placement) {
+				for _, save := range s.saves(placement) {
+					a := &arrangement{v: v, placement: placement, groups: g, save: save}
+					if s.bound(a) {
+						out = append(out, a)
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *arrangement) int {
+		switch {
+		case a.least < b.least:
+			return -1
+		case a.least > b.least:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// bound finds the least time of an arrangement: with as much state on the device as would fit
+// if nothing else were there. It is false when the inputs of layers or the state alone are too
+// much.
+func (s *search) bound(a *arrangement) bool {
+	c := candidate{arrangement: a}
+	inputs := a.v.input * a.perGroup()
+	var state int64
+	for _, x := range a.v.slabs {
+		state += c.state(x)
+	}
+	device, host := s.device, s.host
+	var need memory
+	switch {
+	case s.m.Target == "cpu":
+		need = memory{host: state + inputs}
+		c.keep = len(a.v.slabs)
+	case a.placement != "stream":
+		need = memory{device: state + inputs}
+		c.keep = len(a.v.slabs)
+	default:
+		onHost := int64(0)
+		if over := inputs - device; over > 0 {
+			if a.save == "none" {
+				return false
+			}
+			onHost = over
+			c.saved = int(int64(c.layers()) * over / inputs)
+		}
+		left := device - (inputs - onHost)
+		for _, x := range a.v.slabs {
+			if a.groups > 1 || c.state(x) > left {
+				break
+			}
+			left -= c.state(x)
+			state -= c.state(x)
+			c.keep++
+		}
+		if whole := a.v.clip || a.groups > 1; whole && len(s.halves(a)) > 1 {
+			state -= 2 * c.streamed() // gradients in bf16
+			state -= left
+		}
+		need = memory{host: max(0, state) + onHost}
+	}
+	if !need.within(device, host) {
+		return false
+	}
+	c.estimate(s)
+	if a.least = c.seconds; a.placement != "stream" {
+		a.least /= near // it wins where it is about as fast
+	}
+	return true
+}
+
+func (s *search) placements() []string {
+	if p := s.r.Options.Placement; s.pinned("placement") && p != "auto" && p != "" {
+		return []string{p}
+	}
+	if s.m.Target == "cpu" {
+		return []string{"resident"} // both memories are one: a stream would only copy
+	}
+	return []string{"resident", "stream"}
+}
+
+// groups are the numbers of groups to try.
+func (s *search) groups(v *variant, placement string) []int64 {
+	switch o := s.r.Options; {
+	case s.pinned("groups") && o.Groups > 0:
+		return []int64{o.Groups}
+	case s.pinned("order") && o.Order == "layer":
+		return []int64{1}
+	case s.pinned("order") && o.Order == "batch":
+		return []int64{v.micros}
+	case v.micros == 1:
+		return []int64{1}
+	case placement == "resident":
+		return []int64{v.micros, 1}
+	}
+	var out []int64
+	for g := int64(1); g <= v.micros; g *= 2 {
+		out = append(out, g)
+	}
+	return out
+}
+
+func (s *search) saves(placement string) []string {
+	switch {
+	case s.pinned("save-inputs") && s.r.Options.SaveInputs != "auto":
+		return []string{s.r.Options.SaveInputs}
+	case placement == "resident" || s.m.Target == "cpu":
+		return []string{"none"}
+	}
+	return []string{"none", "auto"}
+}
+
+// gradPrecisions are what gradients may cross the link in. Half of it is taken only where
+// nothing fits otherwise: it is not the same arithmetic.
+func (s *search) half() bool { return s.r.Options.GradPrecision == "bf16" }
+
+// base are the options that all candidates share.
+func (s *search) base() compiler.Options {
+	o := s.r.Options
+	o.DeviceMemory = 0
+	return o
+}

@@ -1,0 +1,136 @@
+package planner
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/megatrain/mtc/compiler"
+)
+
+// candidate is an arrangement with everything in its place.
+type candidate struct {
+	*arrangement
+	keep    int // slabs whose state is on the device, the first ones
+	weights int // layers after those with a slot of their own for weights
+	grads   int // slabs, the last ones, whose whole gradient waits on the device
+	saved   int // inputs of layers that wait on the host, the first ones; with save "auto"
+	half    bool
+	seconds float64 // of a step, estimated
+}
+
+// tasks is how long the schedule is, about.
+func (c *candidate) tasks() int {
+	n := int(c.v.micros) * c.v.perMicro
+	return n + int(c.groups)*24*len(c.v.slabs)
+}
+
+// options are the compiler's for this candidate.
+func (c *candidate) options(s *search) compiler.Options {
+	o := s.base()
+	o.MicroBatch, o.Recompute = c.v.rows, c.v.recompute
+	o.Placement, o.Groups = c.placement, c.groups
+	o.Order = ""
+	o.GradPrecision = "f32"
+	if c.placement != "stream" {
+		o.Resident, o.DeviceWeights, o.GradHome, o.SaveInputs = "", 0, "", "none"
+		return o
+	}
+	if c.half {
+		o.GradPrecision = "bf16"
+	}
+	o.Resident = strconv.Itoa(c.keep)
+	if s.pinned("resident") {
+		o.Resident = s.r.Options.Resident
+	}
+	o.DeviceWeights = int64(c.weights)
+	o.GradHome = "host"
+	switch {
+	case s.pinned("grad-home"):
+		o.GradHome = s.r.Options.GradHome
+	case c.grads > 0:
+		o.GradHome = strconv.Itoa(c.grads)
+	}
+	o.SaveInputs = c.save
+	if c.save == "auto" {
+		o.SaveInputs = strconv.Itoa(c.saved)
+	}
+	return o
+}
+
+// streamed are the elements of slabs whose state is on the host.
+func (c *candidate) streamed() int64 {
+	if c.placement != "stream" {
+		return 0
+	}
+	var n int64
+	for _, x := range c.v.slabs[min(c.keep, len(c.v.slabs)):] {
+		n += x.elems
+	}
+	return n
+}
+
+// estimate is a step's time by what each lane has to do in forward and in backward, the passes
+// one after the other and all lanes at once within a pass.
+func (c *candidate) estimate(s *search) {
+	v, m := c.v, s.m
+	rates := m.Rates[v.prep.Program().DType.String()]
+	micros := float64(v.micros)
+	forward, backward := micros*v.forward, micros*v.backward
+	streamed := float64(c.streamed())
+	update := 28 * (float64(v.params) - streamed) / rates.Optimizer.Value
+	norms := 4 * float64(v.params) / rates.Memory.Value
+	if v.clip {
+		forward += update
+	} else {
+		backward += update
+	}
+	backward += norms
+	if c.placement != "stream" {
+		c.seconds = forward + backward
+		return
+	}
+	groups := float64(c.groups)
+	grad := 4.0
+	if c.half {
+		grad = 2
+	}
+	if c.grads == 0 && c.groups > 1 {
+		grad *= groups
+	}
+	share := float64(c.saved) / float64(max(1, len(v.slabs)-2))
+	if c.save == "all" {
+		share = 1
+	}
+	saved := share * float64(v.input) * micros
+	own := 0.0 // weights that cross once a step only
+	for i, left := c.keep, c.weights; i < len(v.slabs) && left > 0; i++ {
+		if v.slabs[i].layer {
+			own += float64(v.slabs[i].elems)
+			left--
+		}
+	}
+	link := min(m.Link.Both.Value, m.Link.H2D.Value)
+	w := float64(v.weight)
+	up := groups * w * (streamed - own) / link
+	down := grad * streamed / link
+	host := 28 * streamed / m.Host.Copying.Value
+	if c.groups > 1 && c.grads == 0 {
+		host += 12 * streamed * (groups - 1) / m.Host.Memory.Value
+	}
+	onDevice := 0.0
+	if n := len(v.slabs); c.grads > 0 {
+		onDevice = min(1, float64(c.grads)/float64(max(1, n-c.keep)))
+	}
+	if v.clip {
+		// Updates, and gradients that waited on the device, move under the next forward.
+		c.seconds = max(forward, host, up+w*own/link, saved/link+down*onDevice) +
+			max(backward, up+saved/link, down*(1-onDevice))
+		return
+	}
+	c.seconds = max(max(forward, up, saved/link)+max(backward, up+saved/link, down), host)
+}
+
+func (c *candidate) String() string {
+	return fmt.Sprintf("%s rows %d recompute %s groups %d keep %d weights %d grads %d save %s/%d half %t: %.3f s",
+		c.placement, c.v.rows, c.v.recompute, c.groups, c.keep, c.weights, c.grads, c.save, c.saved, c.half, c.seconds)
+}

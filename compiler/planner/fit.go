@@ -1,0 +1,242 @@
+package planner
+
+import (
+	"strconv"
+	"strings"
+)
+
+// fit finds the ways to fit an arrangement into memory.
+func (s *search) fit(a *arrangement) []*candidate {
+	if a.placement != "stream" {
+		c := &candidate{arrangement: a, keep: len(a.v.slabs)}
+		return s.accept(c)
+	}
+	var out []*candidate
+	for _, half := range s.halves(a) {
+		for _, share := range s.shares(a) {
+			c := &candidate{arrangement: a, half: half}
+			if s.fitInputs(c, share) {
+				out = append(out, s.fitState(c)...)
+			}
+		}
+		if len(out) > 0 {
+			break // what is exact is taken where it fits
+		}
+	}
+	return out
+}
+
+// accept takes a candidate that fits by estimate.
+func (s *search) accept(c *candidate) []*candidate {
+	m, ok := s.estimated(c)
+	if !ok || !m.within(s.device, s.host) {
+		return nil
+	}
+	c.estimate(s)
+	return []*candidate{c}
+}
+
+// halves are the precisions of gradients on the link to try, in order.
+func (s *search) halves(a *arrangement) []bool {
+	switch {
+	case s.pinned("grad-precision") || s.half():
+		return []bool{s.half()}
+	case a.v.weight == 2:
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
+
+// shares are the parts of the layers' inputs to keep on the host besides those that have to.
+func (s *search) shares(a *arrangement) []float64 {
+	if a.save != "auto" {
+		return []float64{0}
+	}
+	return []float64{0, 0.5, 1}
+}
+
+// fitInputs chooses how many inputs of layers wait on the host: as many as it takes with no
+// state on the device, and more of the rest by share. It is false when even that is too much,
+// or when the arrangement is one that another has already.
+func (s *search) fitInputs(c *candidate, share float64) bool {
+	m, ok := s.estimated(c)
+	if !ok {
+		return false
+	}
+	if c.save != "auto" {
+		return m.device <= s.device
+	}
+	layers := c.layers()
+	least := 0
+	if m.device > s.device {
+		c.saved = layers
+		all, ok := s.estimated(c)
+		if !ok {
+			return false
+		}
+		if all.device > s.device || all.device >= m.device {
+			return false
+		}
+		each := float64(m.device-all.device) / float64(layers)
+		least = min(layers, int(float64(m.device-s.device)/each)+1)
+	}
+	c.saved = least + int(share*float64(layers-least))
+	return c.saved > 0
+}
+
+func (c *candidate) layers() int {
+	n := 0
+	for _, x := range c.v.slabs {
+		if x.layer {
+			n++
+		}
+	}
+	return n
+}
+
+// state is what a slab on the device takes there.
+func (c *candidate) state(x slab) int64 {
+	bytes := c.v.weight + 8
+	if c.v.weight == 2 {
+		bytes += 2
+	}
+	if c.v.clip || c.groups > 1 {
+		bytes += 4
+	}
+	return x.elems * bytes
+}
+
+// fitState chooses what state, weights and gradients lie on the device.
+func (s *search) fitState(c *candidate) []*candidate {
+	m, ok := s.estimated(c)
+	if !ok || m.device > s.device {
+		return nil
+	}
+	if s.pinned("resident") && s.r.Options.Resident != "auto" {
+		c.keep = pinnedKeep(s.r.Options.Resident)
+		return s.fitGrads(c)
+	}
+	c.fill(s.device - m.device)
+	full := *c
+	out := s.fitGrads(c)
+	if full.keep < len(full.v.slabs) && !s.pinned("device-weights") {
+		for _, keep := range []int{0, full.keep / 2} {
+			x := full
+			x.keep = keep
+			if s.fillWeights(&x) {
+				out = append(out, s.fitGrads(&x)...)
+			}
+		}
+	}
+	return out
+}
+
+// fill keeps as many slabs on the device as the spare bytes allow.
+func (c *candidate) fill(spare int64) {
+	for c.groups == 1 && c.keep < len(c.v.slabs) && c.state(c.v.slabs[c.keep]) <= spare {
+		spare -= c.state(c.v.slabs[c.keep])
+		c.keep++
+	}
+}
+
+// fillWeights gives as many layers as fit a slot of their own for weights.
+func (s *search) fillWeights(c *candidate) bool {
+	m, ok := s.estimated(c)
+	spare := s.device - m.device
+	for _, x := range c.v.slabs[c.keep:] {
+		if bytes := x.elems * c.v.weight; ok && x.layer && bytes <= spare {
+			spare -= bytes
+			c.weights++
+		}
+	}
+	return c.weights > 0
+}
+
+// fitGrads checks a candidate and moves gradients to the device where the host is short.
+func (s *search) fitGrads(c *candidate) []*candidate {
+	m, ok := s.estimated(c)
+	if !ok {
+		return nil
+	}
+	if m.host > s.host && (c.v.clip || c.groups > 1) && !s.pinned("grad-home") {
+		spare, short := s.device-m.device, m.host-s.host
+		n := len(c.v.slabs)
+		for c.keep < n-c.grads && short > 0 {
+			bytes := 4 * c.v.slabs[n-1-c.grads].elems
+			if bytes > spare {
+				break
+			}
+			spare -= bytes
+			if short -= bytes; c.half {
+				short += bytes / 2
+			}
+			c.grads++
+		}
+	}
+	return s.accept(c)
+}
+
+// settle measures a candidate with everything in its place and gives back what has no room, or
+// uses what is left; false when it does not fit.
+func (s *search) settle(c *candidate) bool {
+	m, ok := s.measured(c)
+	if !ok {
+		return false
+	}
+	for range 4 {
+		switch over := m.device - s.device; {
+		case over > 0 || m.host > s.host:
+			if !c.shrink(s, over, m.host-s.host) {
+				return false
+			}
+		case c.placement == "stream" && c.groups == 1 && c.weights == 0 && !s.pinned("resident") && c.grads == 0 &&
+			c.keep < len(c.v.slabs) && c.state(c.v.slabs[c.keep]) <= -over:
+			x := *c
+			x.fill(-over)
+			got, ok := s.measured(&x)
+			if !ok || !got.within(s.device, s.host) {
+				return true
+			}
+			*c, m = x, got
+			continue
+		default:
+			return true
+		}
+		if m, ok = s.measured(c); !ok {
+			return false
+		}
+	}
+	return m.within(s.device, s.host)
+}
+
+// shrink takes back what there was no room for; false when there is nothing left to.
+func (c *candidate) shrink(s *search, device, host int64) bool {
+	if c.placement != "stream" || s.pinned("resident") {
+		return false
+	}
+	taken := false
+	for device > 0 && c.weights > 0 && !s.pinned("device-weights") {
+		c.weights--
+		device -= c.v.slabs[len(c.v.slabs)/2].elems * c.v.weight
+		taken = true
+	}
+	for device > 0 && c.keep > 0 {
+		c.keep--
+		device -= c.state(c.v.slabs[c.keep])
+		taken = true
+	}
+	for host > 0 && c.grads+c.keep < len(c.v.slabs) && !s.pinned("grad-home") && (c.v.clip || c.groups > 1) {
+		host -= 2 * c.v.slabs[len(c.v.slabs)-1-c.grads].elems
+		c.grads++
+		taken = true
+	}
+	return taken
+}
+
+// pinnedKeep is how many slabs a pinned --resident names.
+func pinnedKeep(text string) int {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	return strings.Count(text, ",") + 1
+}

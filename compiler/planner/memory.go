@@ -1,0 +1,175 @@
+package planner
+
+import (
+	"github.com/megatrain/mtc/compiler/memplan"
+)
+
+// memory is what a step takes, as Need counts it.
+type memory struct{ device, host int64 }
+
+func (m memory) plus(o memory) memory           { return memory{m.device + o.device, m.host + o.host} }
+func (m memory) minus(o memory) memory          { return memory{m.device - o.device, m.host - o.host} }
+func (m memory) times(n int64) memory           { return memory{m.device * n, m.host * n} }
+func (m memory) part(n, of int64) memory        { return memory{m.device * n / of, m.host * n / of} }
+func (m memory) within(device, host int64) bool { return m.device <= device && m.host <= host }
+
+// class is what candidates share whose small steps are measured once.
+type class struct {
+	placement string
+	grouped   bool // several groups
+	half      bool
+}
+
+// growth is the memory of a class with no state on the device beside what streams through: of
+// groups of two micro-batches, and what each further one adds; with the inputs of all layers on
+// the host too.
+type growth struct {
+	ok             bool
+	two, more      memory
+	saves          bool
+	allTwo, allMor memory
+}
+
+// sizes of micro-batches in a group that are measured: in a single one something else than its
+// inputs may take the most.
+const few = 2
+
+// grow measures a class of a variant.
+func (s *search) grow(c *candidate) *growth {
+	k := class{c.placement, c.groups > 1, c.half}
+	if g := c.v.grown[k]; g != nil {
+		return g
+	}
+	g := &growth{}
+	c.v.grown[k] = g
+	x := *c
+	x.keep, x.weights, x.grads, x.save, x.saved = 0, 0, 0, "none", 0
+	if c.placement == "resident" {
+		x.keep = len(c.v.slabs)
+	}
+	if s.pinned("save-inputs") {
+		x.save = c.save
+	}
+	g.two, g.more, g.ok = s.grown(&x)
+	if g.ok && c.save != "none" && !s.pinned("save-inputs") {
+		x.save = "all"
+		g.allTwo, g.allMor, g.saves = s.grown(&x)
+	}
+	return g
+}
+
+// grown measures steps of few micro-batches a group and of one more.
+func (s *search) grown(c *candidate) (base, more memory, ok bool) {
+	if c.perGroup() <= few {
+		base, ok = s.smallStep(c, c.perGroup())
+		return base, memory{}, ok
+	}
+	a, ok := s.smallStep(c, few)
+	if !ok {
+		return a, a, ok
+	}
+	b, ok := s.smallStep(c, few+1)
+	more = b.minus(a)
+	if c.save == "none" {
+		if s.m.Target == "cpu" {
+			more.host = max(more.host, c.v.input)
+		} else {
+			more.device = max(more.device, c.v.input)
+		}
+	}
+	return a, more, ok
+}
+
+// smallStep is the memory with groups of k micro-batches, the tokens and the tasks of the whole
+// step included.
+func (s *search) smallStep(c *candidate, k int64) (memory, bool) {
+	groups := min(c.groups, 2)
+	micros := min(groups*k, c.v.micros)
+	o := c.options(s)
+	o.Groups = groups
+	s.small++
+	p, err := c.v.prep.Plan(o, micros*c.v.rows)
+	if err != nil {
+		return memory{}, false
+	}
+	d, h := Need(p)
+	// Tokens and targets have two copies in each memory.
+	tokens := (c.v.micros - micros) * c.v.rows * c.v.prep.Model().Seq * 4 * 2 * 2
+	h += tokens + max(0, int64(c.tasks()-len(p.Tasks)))*memplan.TaskBytes
+	if s.m.Target == "cpu" {
+		h += tokens
+	} else {
+		d += tokens
+	}
+	return memory{d, h}, true
+}
+
+// estimated is a candidate's memory, from what was measured of its class.
+func (s *search) estimated(c *candidate) (memory, bool) {
+	g := s.grow(c)
+	if !g.ok {
+		return memory{}, false
+	}
+	more := max(0, c.perGroup()-few)
+	m := g.two.plus(g.more.times(more))
+	if c.placement != "stream" {
+		return m, true
+	}
+	if c.save == "auto" && c.saved > 0 {
+		if !g.saves {
+			return m, false
+		}
+		all := g.allTwo.plus(g.allMor.times(more))
+		m = m.plus(all.minus(m).part(int64(c.saved), int64(max(1, c.layers()))))
+	}
+	return m.plus(c.placed()), true
+}
+
+// placed is what state, weights and gradients on the device add there and take from the host.
+func (c *candidate) placed() memory {
+	var m memory
+	whole := c.v.clip || c.groups > 1
+	grad := int64(4)
+	if c.half {
+		grad = 2
+	}
+	for i, x := range c.v.slabs {
+		if i < c.keep {
+			m.device += c.state(x)
+			m.host -= x.elems * (c.v.weight + 8)
+			if c.v.weight == 2 {
+				m.host -= 2 * x.elems
+			}
+			if whole {
+				m.host -= grad * x.elems
+			}
+		}
+		if whole && i >= max(c.keep, len(c.v.slabs)-c.grads) {
+			m.device += 4 * x.elems
+			m.host -= grad * x.elems
+		}
+	}
+	left := c.weights
+	for _, x := range c.v.slabs[min(c.keep, len(c.v.slabs)):] {
+		if x.layer && left > 0 {
+			m.device += x.elems * c.v.weight
+			left--
+		}
+	}
+	return m
+}
+
+// measured is a candidate's memory, from a small step with everything in its place.
+func (s *search) measured(c *candidate) (memory, bool) {
+	g := s.grow(c)
+	m, ok := s.smallStep(c, min(c.perGroup(), few))
+	if !ok || !g.ok {
+		return m, false
+	}
+	more := max(0, c.perGroup()-few)
+	each := g.more
+	if c.save == "auto" && g.saves {
+		each = each.plus(g.allMor.minus(g.more).part(int64(c.saved), int64(max(1, c.layers()))))
+	}
+	return m.plus(each.times(more)), true
+}

@@ -1,0 +1,263 @@
+// Package planner chooses what the user left open of how a model trains on a machine: micro-batch,
+// groups, what is computed again, and what lives where. In go the compiler's options with the
+// names of those that are pinned, a machine's profile and the memory that may be taken; out
+// comes the same options with everything pinned, the plan they make, and its predicted
+// timeline.
+//
+// It searches in three steps. Every way to lower the model (micro-batch, recompute) is lowered
+// once. Arrangements of each (placement, groups, inputs kept where) are ranked by the time that
+// they take at least, and fitted into memory in that order: what a step needs is measured on the
+// schedule builder itself with steps of one and two micro-batches, and grows evenly from there.
+// The best few are then built whole and simulated, and the fastest of those wins. It is
+// deterministic: no clock decides, and ties go to the candidate found first.
+package planner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Request is what to plan for.
+type Request struct {
+	Options compiler.Options
+	// Pinned are the options that the user chose, by the names of their flags: "micro-batch".
+	Pinned  map[string]bool
+	Machine *cost.Machine
+	// Device and Host are the bytes that may be taken, 0: what the machine has.
+	Device, Host int64
+}
+
+// Choice is a plan that fits.
+type Choice struct {
+	Options  compiler.Options // everything pinned
+	Plan     *plan.Plan       // not verified: a compile does that
+	Work     *cost.Work
+	Timeline *cost.Timeline
+	Machine  *cost.Machine
+
+	// DevicePeak and HostPeak are what a run takes, with what libraries and the process itself
+	// need. On a CPU all of it is HostPeak.
+	DevicePeak, HostPeak     int64
+	DeviceLimit, HostLimit   int64
+	Considered, Built, Tried int // arrangements, plans built whole, small ones built to measure
+	// Others are the plans that were simulated and lost, the fastest first.
+	Others []Other
+	Why    []Reason
+}
+
+// Other is a plan that was simulated and not chosen.
+type Other struct {
+	Options compiler.Options
+	Seconds float64
+}
+
+// Need is the memory of a plan as a run takes it.
+func Need(p *plan.Plan) (deviceBytes, hostBytes int64) {
+	d, h := memplan.Peak(p)
+	h += memplan.RuntimeBytes(p)
+	if p.Target == "cpu" {
+		return 0, d + h
+	}
+	return d + memplan.Reserve(p.Target), h
+}
+
+// keepBest is how many fitted candidates are built whole, and mostTasks how many tasks they may
+// have together: a second or two of building.
+const (
+	keepBest  = 6
+	mostTasks = 240_000
+	mostSmall = 220
+)
+
+// Choose plans. The error is a *ShortError where nothing fits, and diags.Err() where the text
+// or an option is wrong.
+func Choose(ctx context.Context, r Request, diags *diag.List) (*Choice, error) {
+	s, err := newSearch(ctx, r, diags)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.run()
+	if short, ok := err.(*ShortError); ok {
+		short.nearest(s)
+	}
+	return c, err
+}
+
+// search is one search.
+type search struct {
+	ctx          context.Context
+	r            Request
+	m            *cost.Machine
+	device, host int64
+	variants     []*variant
+	small        int // small plans built
+	considered   int
+	feasible     bool // only whether anything fits is asked
+}
+
+func newSearch(ctx context.Context, r Request, diags *diag.List) (*search, error) {
+	s := start(ctx, r)
+	if s.r.Options.Target != s.m.Target {
+		return nil, &MachineError{s.m, s.r.Options.Target}
+	}
+	return s, s.lower(diags)
+}
+
+// start fills in what the machine says.
+func start(ctx context.Context, r Request) *search {
+	s := &search{ctx: ctx, r: r, m: r.Machine, device: r.Device, host: r.Host}
+	if s.r.Options.Target == "" {
+		s.r.Options.Target = s.m.Target
+	}
+	if s.device == 0 {
+		s.device = int64(s.m.DeviceMemory.Value)
+	}
+	if s.host == 0 {
+		s.host = int64(s.m.HostMemory.Value)
+	}
+	if s.m.Target == "cpu" && r.Device > 0 {
+		s.host = min(s.host, r.Device)
+	}
+	return s
+}
+
+// MachineError says that a machine is none of the target.
+type MachineError struct {
+	Machine *cost.Machine
+	Target  string
+}
+
+func (e *MachineError) Error() string {
+	return fmt.Sprintf("machine %s is for the target %s, not %s", e.Machine.Name, e.Machine.Target, e.Target)
+}
+
+func (s *search) pinned(flag string) bool { return s.r.Pinned[flag] }
+
+// run finds the best plan.
+func (s *search) run() (*Choice, error) {
+	var best []*candidate
+	arrangements := s.arrange()
+	s.considered = len(arrangements)
+	for _, a := range arrangements {
+		// The best of each kind is built, so that a plain plan wins over one that gains nothing.
+		if len(best) >= keepBest && a.least >= best[keepBest-1].seconds || s.small > mostSmall {
+			break
+		}
+		for _, c := range s.fit(a) {
+			at, _ := slices.BinarySearchFunc(best, c, func(x, y *candidate) int {
+				if x.seconds <= y.seconds {
+					return -1
+				}
+				return 1
+			})
+			best = slices.Insert(best, at, c)
+		}
+		if err := s.ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return s.finals(plainFirst(best))
+}
+
+// near is how much slower a plainer plan may be and still be taken.
+const near = 1.005
+
+// plainFirst moves the plainest of those that are about as fast as the best to the front.
+func plainFirst(best []*candidate) []*candidate {
+	n := 0
+	for n < len(best) && best[n].seconds <= best[0].seconds*near {
+		n++
+	}
+	slices.SortStableFunc(best[:n], func(a, b *candidate) int { return a.fuss() - b.fuss() })
+	return best
+}
+
+// fuss is how much goes on in a plan besides computing.
+func (c *candidate) fuss() int {
+	if c.placement != "stream" {
+		return 0
+	}
+	n := 1
+	for _, yes := range []bool{c.save != "none", c.weights > 0, c.grads > 0, c.groups > 1} {
+		if yes {
+			n++
+		}
+	}
+	return n
+}
+
+// finals builds the best candidates whole and simulates them.
+func (s *search) finals(best []*candidate) (*Choice, error) {
+	var won *Choice
+	var others []Other
+	built, tasks := 0, 0
+	for _, c := range best {
+		if built >= keepBest || built > 0 && tasks+c.tasks() > mostTasks {
+			break
+		}
+		x, err := s.build(c)
+		if err != nil {
+			return nil, err
+		}
+		if x == nil {
+			continue
+		}
+		built++
+		tasks += len(x.Plan.Tasks)
+		if won == nil || x.Timeline.Seconds*near < won.Timeline.Seconds {
+			x, won = won, x
+		}
+		if x != nil {
+			others = append(others, Other{x.Options, x.Timeline.Seconds})
+		}
+	}
+	if won == nil {
+		return nil, s.leastShort()
+	}
+	slices.SortStableFunc(others, func(a, b Other) int {
+		switch {
+		case a.Seconds < b.Seconds:
+			return -1
+		case a.Seconds > b.Seconds:
+			return 1
+		}
+		return 0
+	})
+	won.Considered, won.Built, won.Tried, won.Others = s.considered, built, s.small, others
+	won.DeviceLimit, won.HostLimit, won.Machine = s.device, s.host, s.m
+	won.explain(s)
+	return won, nil
+}
+
+// build makes a candidate's plan; nil when it does not fit after all.
+func (s *search) build(c *candidate) (*Choice, error) {
+	if !s.settle(c) {
+		return nil, nil
+	}
+	for range 3 {
+		o := c.options(s)
+		p, err := c.v.prep.Plan(o, 0)
+		if err != nil {
+			return nil, nil // what a small step promised, a long one does not keep
+		}
+		d, h := Need(p)
+		if d <= s.device && h <= s.host {
+			t, err := cost.Simulate(p, c.v.work, s.m)
+			if err != nil {
+				return nil, err
+			}
+			return &Choice{Options: o, Plan: p, Work: c.v.work, Timeline: t, DevicePeak: d, HostPeak: h}, nil
+		}
+		if !c.shrink(s, d-s.device, h-s.host) {
+			break
+		}
+	}
+	return nil, nil
+}

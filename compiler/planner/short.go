@@ -1,0 +1,210 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/schedule"
+	"github.com/megatrain/mtc/lang/diag"
+)
+
+// ShortError says that no plan fits: what the least demanding one takes, and a change that fits.
+type ShortError struct {
+	Machine                *cost.Machine
+	Device, Host           int64 // bytes that it takes
+	DeviceLimit, HostLimit int64
+	Options                compiler.Options
+	// Change is the nearest change that fits, as flags; "" where none was found.
+	Change string
+	Does   string // what the change does, in words
+}
+
+func (e *ShortError) over() int64 {
+	return max(0, e.Device-e.DeviceLimit) + max(0, e.Host-e.HostLimit)
+}
+
+// Lines say what is short, one memory a line.
+func (e *ShortError) Lines() []string {
+	var out []string
+	if over := e.Device - e.DeviceLimit; over > 0 {
+		out = append(out, fmt.Sprintf("%s of device memory are needed, %s more than the %s there are",
+			schedule.Bytes(e.Device), schedule.Bytes(over), schedule.Bytes(e.DeviceLimit)))
+	}
+	if over := e.Host - e.HostLimit; over > 0 {
+		out = append(out, fmt.Sprintf("%s of host memory are needed, %s more than the %s there are",
+			schedule.Bytes(e.Host), schedule.Bytes(over), schedule.Bytes(e.HostLimit)))
+	}
+	if len(out) == 0 {
+		out = append(out, "the pinned options leave no plan to choose from")
+	}
+	return out
+}
+
+func (e *ShortError) Error() string { return "no plan fits: " + strings.Join(e.Lines(), "; ") }
+
+// leastShort finds what the least demanding plan takes.
+func (s *search) leastShort() *ShortError {
+	best := &ShortError{DeviceLimit: s.device, HostLimit: s.host, Machine: s.m}
+	found := false
+	for i, v := range s.variants {
+		if !s.pinned("recompute") && v.recompute != "all" || len(s.variants) > 4 && i > 1 && v.rows != s.variants[len(s.variants)-1].rows {
+			continue
+		}
+		places := s.placements()
+		for _, placement := range places[len(places)-1:] {
+			all := s.groups(v, placement)
+			for k, g := range all {
+				if k > 0 && k < len(all)-1 {
+					continue
+				}
+				for _, save := range s.saves(placement) {
+					c := &candidate{arrangement: &arrangement{v: v, placement: placement, groups: g, save: save}}
+					halves := s.halves(c.arrangement)
+					c.half = halves[len(halves)-1]
+					m, ok := s.least(c)
+					if !ok {
+						continue
+					}
+					x := &ShortError{
+						Device: m.device, Host: m.host, DeviceLimit: s.device, HostLimit: s.host, Machine: s.m, Options: c.options(s),
+					}
+					if !found || x.over() < best.over() {
+						best, found = x, true
+					}
+				}
+			}
+		}
+	}
+	return best
+}
+
+// least is the memory of an arrangement with the device filled as far as it goes.
+func (s *search) least(c *candidate) (memory, bool) {
+	if c.placement != "stream" {
+		c.keep = len(c.v.slabs)
+		return s.estimated(c)
+	}
+	m, ok := s.estimated(c)
+	if !ok {
+		return m, false
+	}
+	if m.device > s.device && c.save == "auto" {
+		c.saved = c.layers()
+		if m, ok = s.estimated(c); !ok {
+			return m, false
+		}
+	}
+	c.fill(s.device - m.device)
+	m, ok = s.estimated(c)
+	n := len(c.v.slabs)
+	for ok && m.host > s.host && (c.v.clip || c.groups > 1) && c.keep+c.grads < n && 4*c.v.slabs[n-1-c.grads].elems <= s.device-m.device {
+		c.grads++
+		m, ok = s.estimated(c)
+	}
+	return m, ok
+}
+
+// nearest looks for the nearest change that fits: the one that costs the least.
+func (e *ShortError) nearest(s *search) {
+	o := s.r.Options
+	try := func(flags, does string, change func(r *Request)) bool {
+		if e.Change != "" {
+			return true
+		}
+		r := s.r
+		r.Options.Set = append([]string(nil), o.Set...)
+		r.Pinned = map[string]bool{}
+		for k, v := range s.r.Pinned {
+			r.Pinned[k] = v
+		}
+		change(&r)
+		if !feasible(s.ctx, r) {
+			return false
+		}
+		e.Change, e.Does = flags, does
+		return true
+	}
+	// Pins that stand in the way come first: they cost nothing to take back.
+	if len(s.r.Pinned) > 0 {
+		for _, flag := range pinnedInTheWay {
+			if s.r.Pinned[flag] && try("leaving `--"+flag+"` out", "", func(r *Request) { delete(r.Pinned, flag) }) {
+				return
+			}
+		}
+		if try("leaving the planner's options open", "", func(r *Request) { r.Pinned = map[string]bool{} }) {
+			return
+		}
+	}
+	v := s.variants[0]
+	if v.clip && try("`--set train.clip=none`", "without clipping gradients leave as they arrive", func(r *Request) {
+		r.Options.Set = append(r.Options.Set, "train.clip=none")
+	}) {
+		return
+	}
+	model := v.prep.Model()
+	fits := func(sets []string) func(r *Request) {
+		return func(r *Request) {
+			r.Options.Set = append(r.Options.Set, sets...)
+			delete(r.Pinned, "micro-batch")
+		}
+	}
+	batch := func(n int64) []string { return []string{fmt.Sprintf("train.batch=%d rows", n)} }
+	quiet := func(sets []string) bool {
+		r := s.r
+		r.Options.Set = append([]string(nil), o.Set...)
+		r.Pinned = map[string]bool{}
+		fits(sets)(&r)
+		return feasible(s.ctx, r)
+	}
+	// A smaller batch takes less, so the largest that fits is found by halving the range.
+	if model.Batch > 1 && quiet(batch(1)) {
+		lo, hi := int64(0), int64(bits.Len64(uint64(model.Batch-1))) // 1<<lo fits, 1<<hi does not
+		for hi-lo > 1 {
+			if mid := (lo + hi) / 2; quiet(batch(1 << mid)) {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		set := batch(1 << lo)
+		try("`--set \""+set[0]+"\"`", fmt.Sprintf("a step of %d tokens", model.Seq<<lo), fits(set))
+		return
+	}
+	for seq := model.Seq / 2; seq >= 256; seq /= 4 {
+		sets := append(batch(1), fmt.Sprintf("train.seq=%d", seq))
+		if try(fmt.Sprintf("`--set \"%s\" --set %s`", sets[0], sets[1]), "", fits(sets)) {
+			return
+		}
+	}
+}
+
+// feasible reports whether anything fits a request, by small steps alone.
+func feasible(ctx context.Context, r Request) bool {
+	s := start(ctx, r)
+	s.feasible = true
+	if s.lower(&diag.List{}) != nil {
+		return false
+	}
+	for _, a := range s.arrange() {
+		if s.small > 40 {
+			break
+		}
+		for _, c := range s.fit(a) {
+			if s.settle(c) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pinnedInTheWay are options whose pin can keep a plan from fitting, the ones that matter least
+// first.
+var pinnedInTheWay = []string{
+	"slots", "grad-slots", "host-slots", "device-weights", "grad-home", "save-inputs", "resident", "groups", "order",
+	"micro-batch", "recompute", "placement", "grad-precision",
+}

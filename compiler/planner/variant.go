@@ -1,0 +1,146 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// variant is a way to lower the model.
+type variant struct {
+	prep      *compiler.Prepared
+	work      *cost.Work
+	rows      int64
+	recompute string
+	micros    int64
+
+	forward, backward float64 // seconds of the compute lane, of one micro-batch
+	slabs             []slab  // in forward order
+	params            int64   // elements of all slabs
+	input             int64   // bytes that wait for backward between units, of one micro-batch
+	perMicro          int     // tasks of a micro-batch
+	clip              bool
+	weight            int64 // bytes of a weight on the device
+	grown             map[class]*growth
+}
+
+type slab struct {
+	elems int64
+	layer bool // it streams through slots that layers share
+}
+
+// lower prepares every variant that the pins allow.
+func (s *search) lower(diags *diag.List) error {
+	o := s.r.Options
+	first, err := compiler.Prepare(s.ctx, o, diags)
+	if err != nil {
+		return err
+	}
+	rows := []int64{first.Program().Rows}
+	if !s.pinned("micro-batch") {
+		rows = microBatches(first.Model().Batch, first.Model().Seq, s.m.Target)
+		if s.feasible {
+			rows = append(rows, 1)
+		}
+	}
+	words := []string{"none", "all"}
+	if s.feasible { // only whether anything fits is asked
+		rows, words = rows[len(rows)-1:], words[1:]
+	}
+	if s.pinned("recompute") {
+		words = []string{o.Recompute}
+	}
+	for _, r := range rows {
+		for _, w := range words {
+			v, err := s.variant(o, r, w, diags)
+			if err != nil {
+				return err
+			}
+			s.variants = append(s.variants, v)
+		}
+	}
+	return nil
+}
+
+// microBatches lists divisors of the batch that are near powers of two of tokens: what a GPU
+// needs to be busy, and what a cache can hold.
+func microBatches(batch, seq int64, target string) []int64 {
+	wanted := []int64{8192, 16384, 4096, 32768, 2048, 65536}
+	if target == "cpu" {
+		wanted = []int64{8192, 1024, 2048, 4096}
+	}
+	var out []int64
+	for _, tokens := range wanted {
+		best := int64(1)
+		for r := int64(1); r <= batch && r*seq <= tokens; r++ {
+			if batch%r == 0 {
+				best = r
+			}
+		}
+		if !slices.Contains(out, best) {
+			out = append(out, best)
+		}
+	}
+	return out
+}
+
+// variant lowers and prices one.
+func (s *search) variant(o compiler.Options, rows int64, recompute string, diags *diag.List) (*variant, error) {
+	o.MicroBatch, o.Recompute = rows, recompute
+	prep, err := compiler.Prepare(s.ctx, o, diags)
+	if err != nil {
+		return nil, err
+	}
+	prog := prep.Program()
+	v := &variant{
+		prep: prep, work: cost.WorkOf(prog), rows: prog.Rows, recompute: recompute,
+		micros: prep.Model().Batch / prog.Rows, clip: prep.Model().Train.Run.Clip > 0, weight: prog.DType.Size(), grown: map[class]*growth{},
+	}
+	for _, x := range prog.Slabs {
+		v.slabs = append(v.slabs, slab{elems: x.Elems})
+		v.params += x.Elems
+	}
+	p, err := prep.Plan(compiler.Options{Placement: "resident", Groups: 1}, prog.Rows)
+	if err != nil {
+		return nil, err
+	}
+	all, err := cost.Estimates(p, v.work, s.m, plan.First)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range all {
+		t := &p.Tasks[p.Lists[plan.First].Start+i]
+		if t.Lane != device.Compute || t.Kind != plan.Compute {
+			continue
+		}
+		v.perMicro += 3 // in first, in steady, and about one in eval
+		if t.Func == plan.Forward {
+			v.forward += e.Seconds
+		} else {
+			v.backward += e.Seconds
+		}
+	}
+	uses := make([]int, len(v.slabs))
+	for _, u := range p.Units {
+		for _, x := range u.Slabs {
+			uses[x]++
+		}
+	}
+	for _, u := range p.Units {
+		for _, x := range u.Slabs {
+			v.slabs[x].layer = u.Layer >= 0 && uses[x] == 1
+		}
+	}
+	for u, b := range prog.Units {
+		for i := range b.Out {
+			if u < len(prog.Units)-1 {
+				v.input += prog.Templates[b.Template].Out[i].Bytes()
+			}
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/megatrain/mtc/compiler/schedule"
+)
+
+// Reason is a choice and why it was made.
+type Reason struct {
+	Flag   string `json:"flag"`
+	Value  string `json:"value"`
+	Pinned bool   `json:"pinned"`
+	Why    string `json:"why"`
+}
+
+// explain says why each choice was made.
+func (c *Choice) explain(s *search) {
+	o, p := c.Options, c.Plan
+	add := func(flag, value, why string) {
+		pinned := s.pinned(flag)
+		if pinned {
+			why = "as asked"
+		}
+		c.Why = append(c.Why, Reason{flag, value, pinned, why})
+	}
+	resident := 0
+	for _, x := range p.Slabs {
+		if x.Resident {
+			resident++
+		}
+	}
+	switch {
+	case o.Placement == "resident":
+		add("placement", "resident", "all state fits, nothing has to cross the link")
+	default:
+		add("placement", "stream", "the state of all layers is larger than the device")
+		add("resident", o.Resident, fmt.Sprintf("%d of %d slabs keep state on the device: as many as fit and help", resident, len(p.Slabs)))
+	}
+	add("micro-batch", fmt.Sprint(o.MicroBatch), fmt.Sprintf("%d tokens a micro-batch", o.MicroBatch*p.Seq))
+	switch {
+	case p.Micros == 1:
+	case p.Groups == 1:
+		add("groups", "1", "each layer takes all micro-batches: weights cross once a pass")
+	case p.Groups == p.Micros:
+		add("groups", fmt.Sprint(p.Groups), "each micro-batch runs through: the activations of one are alive")
+	default:
+		add("groups", fmt.Sprint(p.Groups), "the inputs of layers of more micro-batches have no room")
+	}
+	if o.Recompute == "all" {
+		add("recompute", "all", "what backward reads has no room, or leaves more for state")
+	} else {
+		add("recompute", o.Recompute, "what backward reads is kept, nothing is computed twice")
+	}
+	if o.Placement == "stream" {
+		if o.DeviceWeights > 0 {
+			add("device-weights", fmt.Sprint(o.DeviceWeights), "these layers' weights cross once a step")
+		}
+		if o.GradHome != "host" {
+			add("grad-home", o.GradHome, "the host has no room for all gradients")
+		}
+		if o.GradPrecision == "bf16" {
+			add("grad-precision", "bf16", "f32 gradients have no room: they are rounded once a step")
+		}
+		if o.SaveInputs != "none" {
+			add("save-inputs", o.SaveInputs, fmt.Sprintf("%s of layer inputs wait on the host", schedule.Bytes(savedBytes(c))))
+		}
+	}
+}
+
+// savedBytes are the bytes that a step saves to the host.
+func savedBytes(c *Choice) int64 {
+	var n int64
+	r := c.Plan.Lists[1]
+	for i := r.Start; i < r.End; i++ {
+		if t := &c.Plan.Tasks[i]; t.Kind.String() == "save" {
+			n += t.Bytes
+		}
+	}
+	return n
+}
