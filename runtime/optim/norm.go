@@ -30,19 +30,69 @@ var normKernel = device.Kernel{Name: "optim.SquaredNorm", CPU: normCPU, CUDA: no
 // depend on the number of cores.
 const normBlock = 1 << 15
 
+// normRow is the elements of a block that are added side by side, and normThreads and normWarp
+// how a GPU's threads then add those: optim.cu has the same order, so that both give the same
+// bits.
+const (
+	normRow     = 1 << 10
+	normThreads = 256
+	normFinal   = 1 << 10 // threads that add the blocks
+	normWarp    = 32
+)
+
+// blockSquares is the sum of squares of a block.
+func blockSquares(g []float32) float64 {
+	var acc [normRow]float64
+	for len(g) > 0 {
+		n := min(len(g), normRow)
+		vec.AddSquares(acc[:], g[:n])
+		g = g[n:]
+	}
+	var of [normThreads]float64
+	for t := range of {
+		a := acc[4*t:]
+		of[t] = (a[0] + a[1]) + (a[2] + a[3])
+	}
+	return threadsSum(of[:])
+}
+
+// blocksSum adds the sums of blocks.
+func blocksSum(parts []float64) float64 {
+	var of [normFinal]float64
+	for i, p := range parts {
+		of[i%normFinal] += p
+	}
+	return threadsSum(of[:])
+}
+
+// threadsSum is mtc.cuh's block_sum: a tree within each warp, then the warps in order.
+func threadsSum(of []float64) float64 {
+	var sum float64
+	for w := 0; w < len(of); w += normWarp {
+		for k := normWarp / 2; k > 0; k /= 2 {
+			for i := range k {
+				of[w+i] += of[w+i+k]
+			}
+		}
+		if w == 0 {
+			sum = of[0]
+		} else {
+			sum += of[w]
+		}
+	}
+	return sum
+}
+
 func normCPU(c device.CPU, a *device.Args) {
 	n := a.I[0]
 	g := c.F32(a.P[0], n)
 	parts := make([]float64, (n+normBlock-1)/normBlock)
 	c.Parallel(int64(len(parts)), 1, func(lo, hi int64) {
 		for i := lo; i < hi; i++ {
-			parts[i] = vec.SumSq(g[i*normBlock : min((i+1)*normBlock, n)])
+			parts[i] = blockSquares(g[i*normBlock : min((i+1)*normBlock, n)])
 		}
 	})
-	var sum float64
-	for _, p := range parts {
-		sum += p
-	}
+	sum := blocksSum(parts)
 	c.F64(a.P[1], 1)[0] = sum
 	if !a.P[2].Nil() && !finite(sum) {
 		c.F64(a.P[2], plan.NumScalars)[plan.ScalarSkip] = 1

@@ -12,19 +12,20 @@ __device__ __forceinline__ bool is_finite(double x) { return !isnan(x) && !isinf
 extern "C" __global__ void __launch_bounds__(256) optim_norm_terms(Args a) {
     const float* g = (const float*)a.p[0];
     const i64 start = (i64)blockIdx.x * NORM_BLOCK, end = imin(a.i[0], start + NORM_BLOCK);
-    double s = 0.0;
+    double of[4] = {0.0, 0.0, 0.0, 0.0};  // norm.go adds in the same order
     if (aligned(bits_of(g)) && end - start == NORM_BLOCK) {
 #pragma unroll 4
         for (int k = 0; k < NORM_BLOCK; k += 256 * 4) {
             float v[4];
             load_cs<4>(g + start + k + threadIdx.x * 4, v);
 #pragma unroll
-            for (int e = 0; e < 4; e++) s += (double)v[e] * (double)v[e];
+            for (int e = 0; e < 4; e++) of[e] += (double)v[e] * (double)v[e];
         }
     } else {
-        for (i64 i = start + threadIdx.x; i < end; i += 256) s += (double)g[i] * (double)g[i];
+        for (i64 i = start + threadIdx.x * 4; i < end; i += 256 * 4)
+            for (int e = 0; e < 4 && i + e < end; e++) of[e] += (double)g[i + e] * (double)g[i + e];
     }
-    s = block_sum<256>(s);
+    const double s = block_sum<256>((of[0] + of[1]) + (of[2] + of[3]));
     if (threadIdx.x == 0) ((double*)a.work)[blockIdx.x] = s;
 }
 

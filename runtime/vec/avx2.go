@@ -75,7 +75,7 @@ func addend8(add []float32) (s []float32, step int) {
 
 var table8 = table{
 	add: add8, sub: sub8, mul: mul8, fma: fma8, scale: scale8, axpy: axpy8, mulScale: mulScale8,
-	dot: dot8, dot3: dot3x8, sum: sum8, sumSq: sumSq8, sumSqDev: sumSqDev8, max: max8,
+	dot: dot8, dot3: dot3x8, sum: sum8, sumSq: sumSq8, sumSqDev: sumSqDev8, addSquares: addSquares8, max: max8,
 	exp: exp8, expSub: expSub8, sumExp: sumExp8,
 	unary: [numUnary]func(dst, a []float32){
 		sigmoid8, silu8, tanh8, geluTanh8, geluErf8, relu8, relu2x8,
@@ -256,6 +256,26 @@ func sumSq8(a []float32) float64 {
 		lo, hi = x.MulAdd(x, lo), y.MulAdd(y, hi)
 	}
 	return total8(lo, hi)
+}
+
+func addSquares8(acc []float64, a []float32) {
+	i := 0
+	for ; i+lanes8 <= len(a); i += lanes8 {
+		addSquare8(acc[i:i+lanes8], get8(a, i))
+	}
+	if i < len(a) {
+		addSquare8(acc[i:i+lanes8], end8(a[i:]))
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func addSquare8(acc []float64, v v8) {
+	const half = lanes8 / 2
+	x, y := wide8(v)
+	lo := (*[half]float64)(acc)
+	hi := (*[half]float64)(acc[half:])
+	x.MulAdd(x, archsimd.LoadFloat64x4(lo)).Store(lo)
+	y.MulAdd(y, archsimd.LoadFloat64x4(hi)).Store(hi)
 }
 
 func sumSqDev8(a []float32, mean float32) float64 {

@@ -73,7 +73,7 @@ func addend16(add []float32) (s []float32, step int) {
 
 var table16 = table{
 	add: add16, sub: sub16, mul: mul16, fma: fma16, scale: scale16, axpy: axpy16, mulScale: mulScale16,
-	dot: dot16, dot3: dot3x16, sum: sum16, sumSq: sumSq16, sumSqDev: sumSqDev16, max: max16,
+	dot: dot16, dot3: dot3x16, sum: sum16, sumSq: sumSq16, sumSqDev: sumSqDev16, addSquares: addSquares16, max: max16,
 	exp: exp16, expSub: expSub16, sumExp: sumExp16,
 	unary: [numUnary]func(dst, a []float32){
 		sigmoid16, silu16, tanh16, geluTanh16, geluErf16, relu16, relu2x16,
@@ -254,6 +254,26 @@ func sumSq16(a []float32) float64 {
 		lo, hi = x.MulAdd(x, lo), y.MulAdd(y, hi)
 	}
 	return total16(lo, hi)
+}
+
+func addSquares16(acc []float64, a []float32) {
+	i := 0
+	for ; i+lanes16 <= len(a); i += lanes16 {
+		addSquare16(acc[i:i+lanes16], get16(a, i))
+	}
+	if i < len(a) {
+		addSquare16(acc[i:i+lanes16], end16(a[i:]))
+	}
+	archsimd.ClearAVXUpperBits()
+}
+
+func addSquare16(acc []float64, v v16) {
+	const half = lanes16 / 2
+	x, y := wide16(v)
+	lo := (*[half]float64)(acc)
+	hi := (*[half]float64)(acc[half:])
+	x.MulAdd(x, archsimd.LoadFloat64x8(lo)).Store(lo)
+	y.MulAdd(y, archsimd.LoadFloat64x8(hi)).Store(hi)
 }
 
 func sumSqDev16(a []float32, mean float32) float64 {

@@ -78,6 +78,11 @@ var plain = table{
 		}
 		return s
 	},
+	addSquares: func(acc []float64, a []float32) {
+		for i, x := range a {
+			acc[i] += float64(float64(x) * float64(x))
+		}
+	},
 	sumSqDev: func(a []float32, mean float32) float64 {
 		var s float64
 		for _, x := range a {

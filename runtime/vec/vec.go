@@ -54,6 +54,7 @@ type table struct {
 	sum             func(a []float32) float64
 	sumSq           func(a []float32) float64
 	sumSqDev        func(a []float32, mean float32) float64
+	addSquares      func(acc []float64, a []float32)
 	max             func(a []float32) float32
 	exp             func(dst, a []float32)
 	expSub          func(dst, a []float32, m float32) float32
@@ -139,6 +140,10 @@ func Sum(a []float32) float64 { return fn.sum(a) }
 
 // SumSq is the sum of squares of a, accumulated in float64.
 func SumSq(a []float32) float64 { return fn.sumSq(a) }
+
+// AddSquares is acc[i] += a[i]^2, in float64, where a square of a float32 is exact: the result is
+// the same everywhere. acc is as long as a rounded up to a multiple of 16, or longer.
+func AddSquares(acc []float64, a []float32) { fn.addSquares(acc, a) }
 
 // SumSqDev is the sum of (a - mean)^2, the difference rounded to float32, accumulated in
 // float64.

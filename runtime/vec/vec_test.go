@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -448,5 +449,29 @@ func BenchmarkVec(b *testing.B) {
 			}
 			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/n*1e9, "ns/element")
 		})
+	}
+}
+
+// TestAddSquares: every implementation gives the same bits, at every length, and leaves what is
+// beyond the end.
+func TestAddSquares(t *testing.T) {
+	for _, n := range []int{1, 15, 16, 17, 100, 1024} {
+		a, acc := make([]float32, n), make([]float64, (n+15)/16*16+16)
+		want := make([]float64, len(acc))
+		for i := range acc {
+			acc[i] = float64(i) / 3
+		}
+		copy(want, acc)
+		for i := range a {
+			a[i] = float32(i)*0.37 - 11
+			want[i] += float64(a[i]) * float64(a[i])
+		}
+		for l := range machine {
+			got := slices.Clone(acc)
+			machine[l].addSquares(got, a)
+			if !slices.Equal(got, want) {
+				t.Errorf("%v, %d elements: other bits", l, n)
+			}
+		}
 	}
 }
