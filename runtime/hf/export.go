@@ -97,6 +97,7 @@ func (x *exporter) plan() error {
 	if len(x.Plan.Foreign) == 0 {
 		return x.none(x.Plan.Family.Why)
 	}
+	anew := x.DType != "" || x.ShardBytes != 0
 	if x.ShardBytes == 0 {
 		x.ShardBytes = ShardBytes
 	}
@@ -115,7 +116,7 @@ func (x *exporter) plan() error {
 		return err
 	}
 	x.layout = kept
-	if x.DType != "" {
+	if anew {
 		var all []outTensor
 		for _, f := range kept.files {
 			all = append(all, f.tensors...)

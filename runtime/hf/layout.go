@@ -106,22 +106,22 @@ func byName(foreign []plan.Foreign) map[string]line {
 	return out
 }
 
-// freshLayout cuts tensors into files of at most most bytes, in order.
+// freshLayout cuts tensors into files of at most most bytes, in order; without dtype each keeps
+// its own.
 func freshLayout(tensors []outTensor, dtype string, most int64) *layout {
 	meta := map[string]string{"format": "pt"}
 	l := &layout{files: []outFile{{meta: meta}}}
 	var total, size int64
 	for _, t := range tensors {
-		n := width(dtype)
-		if t.buffer != nil {
-			n = 0
-			total += t.buffer.Bytes
-			size += t.buffer.Bytes
-		} else {
+		if dtype != "" && t.buffer == nil {
 			t.dtype = dtype
-			for _, d := range t.shape {
-				n *= d
-			}
+		}
+		n := width(t.dtype)
+		for _, d := range t.shape {
+			n *= d
+		}
+		if t.buffer != nil {
+			n = t.buffer.Bytes
 		}
 		last := &l.files[len(l.files)-1]
 		if size+n > most && len(last.tensors) > 0 {
