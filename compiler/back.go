@@ -59,7 +59,7 @@ func templatePass(name, doc string, run func(*lower.Lowering)) pass {
 }
 
 func lowerOptions(s *state) lower.Options {
-	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: s.opts.Recompute, DType: dtype(s), DeviceMemory: s.opts.DeviceMemory}
+	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: recompute(s.opts), DType: dtype(s), DeviceMemory: s.opts.DeviceMemory}
 }
 
 // dtype is what the target computes in: on a GPU what the train block's precision says; on a
@@ -95,7 +95,9 @@ func buildPlan(s *state) {
 	}
 	p, err := schedule.Build(s.res.Program, planOptions(s))
 	if short, ok := asShort(err); ok {
-		tooLarge(s, short)
+		if !s.openFit(short) {
+			tooLarge(s, short)
+		}
 		return
 	}
 	if err != nil {
@@ -153,7 +155,7 @@ func hash(s *state) string {
 	fmt.Fprintf(h, "%d %d %s %t %t\n", m.Batch, m.Seq, t.Precision, t.Run.Clip > 0, t.Run.EvalEvery > 0)
 	o := s.opts
 	fmt.Fprintf(h, "%s %s %d %d %d %s\n", or(o.Target, "cpu"), or(o.Placement, schedule.Resident),
-		or(o.Slots, 2), or(o.GradSlots, 2), groups(s), or(o.Recompute, "none"))
+		or(o.Slots, 2), or(o.GradSlots, 2), groups(s), or(recompute(o), "none"))
 	fmt.Fprintf(h, "%s %d %s %s %s %d\n", or(o.Resident, "auto"), o.DeviceWeights, or(o.GradHome, "auto"),
 		or(o.GradPrecision, "f32"), or(o.SaveInputs, "auto"), or(o.HostSlots, 4))
 	fmt.Fprintf(h, "%d %d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.DeviceMemory, o.Version)

@@ -30,7 +30,9 @@ type Options struct {
 	Target    string // "cpu" (default) or "cuda"
 	Placement string // "resident" (default), "stream", or "auto": resident where it fits
 	// DeviceMemory is how many bytes the plan may take on the device, 0: any number. A stream
-	// fills what it leaves with the state of the first layers.
+	// fills what it leaves with the state of the first layers. Where the plan does not fit, the
+	// micro-batch, what is recomputed, groups and saved inputs change until it does, as far as
+	// they are left open; Result.Chosen says how.
 	DeviceMemory int64
 	MicroBatch   int64 // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192, on a GPU up to 65536
 	// Groups of micro-batches a step; 0: one in a stream, so that weights cross once a pass, and
@@ -38,8 +40,10 @@ type Options struct {
 	Groups int64
 	// Order is "layer" (each layer takes all micro-batches of a group before the next), "batch" (a
 	// group for each micro-batch), or "" and "auto": as Groups says.
-	Order     string
-	Recompute string // "all", "none" (default), or names of blocks with commas
+	Order string
+	// Recompute is "all", "none", or names of blocks with commas. "" or "auto": none, where that
+	// fits DeviceMemory.
+	Recompute string
 
 	// What a stream keeps where. All but SaveInputs are without effect where all is resident.
 
@@ -80,6 +84,9 @@ type Result struct {
 	Program *ir.Program // templates and slabs; nil after Check
 	Plan    *plan.Plan  // schedule and memory; nil after Check
 	Dump    string      // stage printed for Options.DumpAfter
+	// Chosen are the flags that stand for options that were left open and changed so that the
+	// plan fits DeviceMemory: "--recompute all --micro-batch 4". How many inputs are saved the plan says.
+	Chosen string
 }
 
 // Compile runs all passes. It needs a train block, because the batch shapes the schedule.

@@ -104,34 +104,43 @@ func (s *state) changes() []change {
 // taken to be as long as the one that does not fit. It is a second or two.
 const searchTasks = 300_000
 
-// nearestFit is the first change that fits, as far as searchTasks lets it look, for the most
-// thorough one first: where that does not fit, none does.
+// nearestFit is the first change that fits, as far as searchTasks lets it look.
 func (s *state) nearestFit(tasks int) (flags string, ok bool) {
-	all := s.changes()
-	if len(all) == 0 {
+	c, t := s.firstFit(s.changes(), max(2, searchTasks/max(tasks, 1)))
+	if t == nil {
 		return "", false
 	}
-	tries := max(2, searchTasks/max(tasks, 1))
+	return "`" + c.flags + "`", true
+}
+
+// firstFit compiles with changes until one fits, in order; with fewer tries than changes, for
+// the most thorough one first: where that does not fit, none does.
+func (s *state) firstFit(all []change, tries int) (change, *state) {
+	if len(all) == 0 {
+		return change{}, nil
+	}
 	if tries >= len(all) {
 		for _, c := range all {
-			if s.trial(c.o) != nil {
-				return "`" + c.flags + "`", true
+			if t := s.trial(c.o); t != nil {
+				return c, t
 			}
 		}
-		return "", false
+		return change{}, nil
 	}
 	lo, hi := 0, len(all)-1
-	if s.trial(all[hi].o) == nil {
-		return "", false
+	found := s.trial(all[hi].o)
+	if found == nil {
+		return change{}, nil
 	}
 	for tries--; tries > 0 && lo < hi; tries-- {
-		if mid := (lo + hi) / 2; s.trial(all[mid].o) != nil {
-			hi = mid
+		mid := (lo + hi) / 2
+		if t := s.trial(all[mid].o); t != nil {
+			hi, found = mid, t
 		} else {
 			lo = mid + 1
 		}
 	}
-	return "`" + all[hi].flags + "`", true
+	return all[hi], found
 }
 
 // smallerRows lists the divisors of a batch below some rows, the largest first.

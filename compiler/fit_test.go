@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/tools/cputime"
@@ -50,13 +51,26 @@ func deviceBytes(t *testing.T, o Options) int64 {
 	return n
 }
 
+// pinned are options that leave nothing open but what a hint names.
+func pinned(o Options) Options {
+	o.SaveInputs = "none"
+	if o.Recompute == "" {
+		o.Recompute = "none"
+	}
+	if o.MicroBatch == 0 {
+		o.MicroBatch = 32
+	}
+	o.Order = "layer"
+	return o
+}
+
 // TestTooLargeSaysWhatFits: a plan that does not fit is refused with what is short, and the
 // change that the help names does fit.
 func TestTooLargeSaysWhatFits(t *testing.T) {
-	resident := deviceBytes(t, Options{})
-	stream := deviceBytes(t, Options{Placement: "stream"})
-	recompute := deviceBytes(t, Options{Placement: "stream", Recompute: "all"})
-	quarter := deviceBytes(t, Options{Placement: "stream", Recompute: "all", MicroBatch: 8})
+	resident := deviceBytes(t, pinned(Options{}))
+	stream := deviceBytes(t, pinned(Options{Placement: "stream"}))
+	recompute := deviceBytes(t, pinned(Options{Placement: "stream", Recompute: "all"}))
+	quarter := deviceBytes(t, pinned(Options{Placement: "stream", Recompute: "all", MicroBatch: 8}))
 	if !(resident > stream && stream > recompute && recompute > quarter) {
 		t.Fatalf("resident %d, stream %d, recompute %d, micro-batch %d", resident, stream, recompute, quarter)
 	}
@@ -70,7 +84,7 @@ func TestTooLargeSaysWhatFits(t *testing.T) {
 		{quarter, "with `--placement stream --recompute all --micro-batch 8` it fits", Options{Placement: "stream", Recompute: "all", MicroBatch: 8}},
 		{1000, "nothing makes it fit", Options{}},
 	} {
-		p, l := fit(Options{DeviceMemory: c.limit})
+		p, l := fit(pinned(Options{DeviceMemory: c.limit}))
 		var all strings.Builder
 		for _, d := range l.Sorted() {
 			fmt.Fprintf(&all, "%+v\n", *d)
@@ -81,6 +95,7 @@ func TestTooLargeSaysWhatFits(t *testing.T) {
 		if c.want == "nothing makes it fit" {
 			continue
 		}
+		c.o = pinned(c.o)
 		c.o.DeviceMemory = c.limit
 		q, l := fit(c.o)
 		if l.HasErrors() {
@@ -93,17 +108,69 @@ func TestTooLargeSaysWhatFits(t *testing.T) {
 	}
 }
 
+// TestOpenOptionsFit: what is left open changes until the plan fits, what is pinned stays, and
+// the result says what was chosen, in flags that give the same plan.
+func TestOpenOptionsFit(t *testing.T) {
+	bare := deviceBytes(t, Options{Placement: "stream"})
+	least := deviceBytes(t, Options{Placement: "stream", Recompute: "all", MicroBatch: 4, SaveInputs: "all"})
+	seen := map[string]bool{}
+	for limit := bare; limit >= least; limit -= (bare - least) / 12 {
+		for _, o := range []Options{
+			{Placement: "stream"}, {Placement: "stream", MicroBatch: 16}, {Placement: "stream", Recompute: "none"}, {Placement: "stream", SaveInputs: "none"}, {},
+		} {
+			o.DeviceMemory = limit
+			o.Path, o.Text = "m.mt", []byte(fitText)
+			var l diag.List
+			r, err := Compile(context.Background(), o, &l)
+			if err != nil {
+				if short := l.Sorted()[0]; l.Len() != 1 || short.Code != "MT0415" {
+					t.Fatal(l.Err())
+				}
+				seen["refused"] = true
+				continue
+			}
+			p := r.Plan
+			if n, _ := memplan.Peak(p); n > limit {
+				t.Errorf("%+v: the plan takes %d", o, n)
+			}
+			if err := schedule.Verify(p); err != nil {
+				t.Error(err)
+			}
+			recomputes := false
+			for i := range p.Tasks {
+				recomputes = recomputes || p.Tasks[i].Func == plan.Recompute
+			}
+			if o.MicroBatch != 0 && p.Rows != o.MicroBatch || o.Recompute == "none" && recomputes ||
+				o.SaveInputs == "none" && p.SavedInputs > 0 || o.Placement == "" && p.Placement != "resident" {
+				t.Errorf("%+v: what was pinned changed: %s", o, r.Chosen)
+			}
+			seen[r.Chosen] = true
+			if p.SavedInputs > 0 {
+				seen["saved"] = true
+			}
+			if recomputes != strings.Contains(r.Chosen, "--recompute all") || (p.Rows != 32 && o.MicroBatch == 0) != strings.Contains(r.Chosen, fmt.Sprintf("--micro-batch %d", p.Rows)) {
+				t.Errorf("%+v: chosen %q", o, r.Chosen)
+			}
+		}
+	}
+	for _, want := range []string{"", "saved", "refused", "--recompute all", "--recompute all --micro-batch 16"} {
+		if !seen[want] {
+			t.Errorf("%q was not seen among %v", want, seen)
+		}
+	}
+}
+
 // TestAutoPlacement takes resident where it fits.
 func TestAutoPlacement(t *testing.T) {
-	resident := deviceBytes(t, Options{})
+	resident := deviceBytes(t, pinned(Options{}))
 	for limit, want := range map[int64]string{0: "resident", resident: "resident", resident - 1: "stream"} {
-		p, l := fit(Options{Placement: "auto", DeviceMemory: limit})
+		p, l := fit(pinned(Options{Placement: "auto", DeviceMemory: limit}))
 		if l.HasErrors() || p.Placement != want {
 			t.Errorf("%d bytes: %v, %v", limit, p, l.Err())
 		}
 	}
 	// The state of all layers but the last ones stays.
-	p, _ := fit(Options{Placement: "auto", DeviceMemory: resident - 1})
+	p, _ := fit(pinned(Options{Placement: "auto", DeviceMemory: resident - 1}))
 	if !p.Slabs[0].Resident || p.Slabs[len(p.Slabs)-1].Resident {
 		t.Errorf("slabs %+v", p.Slabs)
 	}

@@ -72,6 +72,14 @@ func readyPlacement(s *state) {
 	kept(s)
 }
 
+// recompute is what is recomputed where nothing has to fit: nothing, when left open.
+func recompute(o Options) string {
+	if o.Recompute == "auto" {
+		return ""
+	}
+	return o.Recompute
+}
+
 // order is the order of a step where it is pinned.
 func order(s *state) string {
 	if s.opts.Order == "auto" {

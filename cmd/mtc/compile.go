@@ -180,7 +180,7 @@ func (b *builder) build(ctx context.Context, e *env, path string, o compileOptio
 		return err
 	}
 	if !b.quiet {
-		b.summary(e, res.Plan, files, executable)
+		b.summary(e, res, files, executable)
 	}
 	return nil
 }
@@ -215,7 +215,8 @@ func buildFault(err error) error {
 }
 
 // summary says what was made and what to do with it.
-func (b *builder) summary(e *env, p *plan.Plan, files map[string][]byte, executable string) {
+func (b *builder) summary(e *env, res *compiler.Result, files map[string][]byte, executable string) {
+	p := res.Plan
 	fmt.Fprintf(e.out, "%s: %s parameters in %d units\n", p.Model, telemetry.Group(p.NumParams), len(p.Units))
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(e.out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
@@ -227,6 +228,9 @@ func (b *builder) summary(e *env, p *plan.Plan, files map[string][]byte, executa
 		memory[a.Memory] += a.Bytes
 	}
 	row("memory", "%s device, %s host", telemetry.Bytes(memory[device.DeviceMemory]), telemetry.Bytes(memory[device.HostMemory]))
+	if res.Chosen != "" {
+		row("chosen", "%s", "to fit: "+res.Chosen)
+	}
 	var lists []string
 	for l := range plan.NumLists {
 		if n := p.Lists[l].End - p.Lists[l].Start; n > 0 {

@@ -32,6 +32,13 @@ type compileOptions struct {
 	GradPrecision string `json:"grad_precision,omitempty"`
 	SaveInputs    string `json:"save_inputs,omitempty"`
 	HostSlots     int64  `json:"host_slots,omitempty"`
+
+	// What the planner is asked, where it chooses: for which machine, within which host memory,
+	// and which flags it leaves as they are.
+	Planned    bool     `json:"planned,omitempty"`
+	Machine    string   `json:"machine,omitempty"`
+	HostMemory int64    `json:"host_memory,omitempty"`
+	Pinned     []string `json:"pinned,omitempty"`
 }
 
 // bind adds the flags.
@@ -53,7 +60,8 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	enumFlag(fs, &o.GradPrecision, "grad-precision", "", "what gradients cross the link in", "f32", "bf16")
 	fs.StringVar(&o.SaveInputs, "save-inputs", "auto", "`N|none|all` inputs of layers, the first ones, that wait for backward on the host; auto: as many as it takes to fit")
 	fs.Int64Var(&o.HostSlots, "host-slots", 4, "`N` host slots for layer gradients on their way to an update")
-	fs.StringVar(&o.Recompute, "recompute", "none", "blocks whose forward runs again in backward: all, none, or `NAMES` with commas")
+	o.bindMachine(fs)
+	fs.StringVar(&o.Recompute, "recompute", "auto", "blocks whose forward runs again in backward: all, none, `NAMES` with commas; auto: none, where that fits --device-memory")
 }
 
 // over returns the options with those of other whose flags were given.
@@ -105,6 +113,13 @@ func (o compileOptions) over(other compileOptions, given func(flag string) bool)
 	if given("host-slots") {
 		o.HostSlots = other.HostSlots
 	}
+	if given("machine") {
+		o.Machine = other.Machine
+	}
+	if given("host-memory") {
+		o.HostMemory = other.HostMemory
+	}
+	o.choose(given)
 	o.Set = mergeSets(o.Set, other.Set)
 	return o
 }
@@ -166,13 +181,27 @@ func (o *compileOptions) compile(ctx context.Context, path, dumpAfter string, l 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return compiler.Compile(ctx, compiler.Options{
+	c := o.compiler(path)
+	c.DumpAfter = dumpAfter
+	if o.Planned {
+		choice, err := o.plan(ctx, path, l)
+		if err != nil {
+			return &compiler.Result{}, err
+		}
+		c = pin(c, choice, o.Memory)
+	}
+	return compiler.Compile(ctx, c, l)
+}
+
+// compiler are the compiler's options.
+func (o *compileOptions) compiler(path string) compiler.Options {
+	return compiler.Options{
 		Path: path, Preset: o.Preset, Set: o.Set, Model: o.Model, Target: o.Target,
 		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, MicroBatch: o.MicroBatch,
 		Groups: o.Groups, Recompute: o.Recompute, DeviceMemory: o.Memory,
 		Order: o.Order, Resident: o.Resident, DeviceWeights: o.DeviceWeights, GradHome: o.GradHome,
-		GradPrecision: o.GradPrecision, SaveInputs: o.SaveInputs, HostSlots: o.HostSlots, DumpAfter: dumpAfter, Version: version(),
-	}, l)
+		GradPrecision: o.GradPrecision, SaveInputs: o.SaveInputs, HostSlots: o.HostSlots, Version: version(),
+	}
 }
 
 // bind adds the flags about building.

@@ -27,15 +27,15 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 	if o.Placement == Auto {
 		o.Placement = Resident
 		b, err := resident(prog, o)
-		if err != nil || o.DeviceMemory <= 0 || need(b) <= o.DeviceMemory {
+		if err != nil || !o.tooLarge(b) {
 			return b, err
 		}
 		o.Placement = Stream
 	}
 	if o.Placement == Resident || o.Placement == "" {
 		b, err := resident(prog, o)
-		if err == nil && o.DeviceMemory > 0 && need(b) > o.DeviceMemory {
-			err = &ShortError{b.p.Placement, need(b), o.DeviceMemory, b.p}
+		if err == nil && o.tooLarge(b) {
+			b, err = saved(prog, &o, b)
 		}
 		return b, err
 	}
@@ -48,8 +48,10 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 	if err != nil || o.DeviceMemory <= 0 {
 		return b, err
 	}
-	if n := need(b); n > o.DeviceMemory {
-		return nil, &ShortError{b.p.Placement, n, o.DeviceMemory, b.p}
+	if o.tooLarge(b) {
+		if b, err = saved(prog, &o, b); err != nil {
+			return nil, err
+		}
 	}
 	if b.groups > 1 || pinned {
 		return b, nil
@@ -69,7 +71,7 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 		if err != nil {
 			return nil, err
 		}
-		if need(c) <= o.DeviceMemory {
+		if !o.tooLarge(c) {
 			b, lo = c, o.Keep+1
 		} else {
 			hi = o.Keep - 1
@@ -83,7 +85,7 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 // much and the options leave it open, one group may be less.
 func resident(prog *ir.Program, o Options) (*builder, error) {
 	b, err := assemble(prog, o)
-	if err != nil || o.Groups != 0 || o.DeviceMemory <= 0 || need(b) <= o.DeviceMemory {
+	if err != nil || o.Groups != 0 || o.Order != "" || !o.tooLarge(b) {
 		return b, err
 	}
 	o.Groups = 1
@@ -93,6 +95,44 @@ func resident(prog *ir.Program, o Options) (*builder, error) {
 	}
 	return c, nil
 }
+
+// saved saves inputs of layers on the host, as few as it takes for a plan that is too large to
+// fit, where the options leave that open; o then says how many. What does not fit is a
+// ShortError.
+func saved(prog *ir.Program, o *Options, b *builder) (*builder, error) {
+	if values, _ := b.savable(); o.SaveAuto && len(values) > 0 {
+		best := int64(len(values))
+		for lo, hi := int64(1), best; lo <= hi; {
+			o.SaveInputs = (lo + hi) / 2
+			if hi == best && lo == 1 {
+				o.SaveInputs = best // all of them, first
+			}
+			c, err := assemble(prog, *o)
+			if err != nil {
+				return nil, err
+			}
+			if o.tooLarge(c) && o.SaveInputs == best {
+				if need(c) < need(b) {
+					b = c
+				}
+				break
+			}
+			if o.tooLarge(c) {
+				lo = o.SaveInputs + 1
+			} else {
+				b, hi = c, o.SaveInputs-1
+			}
+		}
+		o.SaveInputs = b.p.SavedInputs
+	}
+	if o.tooLarge(b) {
+		return nil, &ShortError{b.p.Placement, need(b), o.DeviceMemory, b.p}
+	}
+	return b, nil
+}
+
+// tooLarge reports whether a plan takes more than the device memory given.
+func (o *Options) tooLarge(b *builder) bool { return o.DeviceMemory > 0 && need(b) > o.DeviceMemory }
 
 // need is the device memory of a plan, with what the device itself keeps for its libraries.
 func need(b *builder) int64 {

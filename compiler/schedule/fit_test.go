@@ -70,3 +70,42 @@ func TestStreamFillsTheMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestInputsAreSavedToFit: left open, as few inputs as it takes go to the host, and pinned ones
+// are as many as they are.
+func TestInputsAreSavedToFit(t *testing.T) {
+	y := toy{layers: 6, micros: 4, recompute: true, width: 256}
+	size := func(n int64) int64 {
+		b, _ := memplan.Peak(mustBuild(t, y, Options{Placement: Stream, SaveInputs: n}))
+		return b
+	}
+	none, all := size(0), size(All)
+	if all >= none {
+		t.Fatalf("saving all inputs takes %d bytes, none %d", all, none)
+	}
+	seen := map[int64]bool{}
+	for limit := all; limit <= none; limit += (none - all) / 12 {
+		p := mustBuild(t, y, Options{Placement: Stream, DeviceMemory: limit, SaveAuto: true})
+		if err := Verify(p); err != nil {
+			t.Fatal(err)
+		}
+		n, _ := memplan.Peak(p)
+		if n > limit {
+			t.Errorf("limit %d: the plan takes %d", limit, n)
+		}
+		if k := p.SavedInputs; k > 0 && size(k-1) <= limit {
+			t.Errorf("limit %d: %d inputs are saved, and one less fits", limit, k)
+		}
+		seen[p.SavedInputs] = true
+		if _, err := Build(y.program(), Options{Placement: Stream, DeviceMemory: limit}); limit < none && err == nil {
+			t.Errorf("limit %d: it fits without saving", limit)
+		}
+	}
+	if !seen[0] && !seen[1] || len(seen) < 4 {
+		t.Errorf("numbers of saved inputs seen: %v", seen)
+	}
+	var short *ShortError
+	if _, err := Build(y.program(), Options{Placement: Stream, DeviceMemory: all - 1, SaveAuto: true}); !errors.As(err, &short) || short.Need != all {
+		t.Errorf("one byte less: %v", err)
+	}
+}

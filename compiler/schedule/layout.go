@@ -52,6 +52,7 @@ func (b *builder) layout() {
 	b.layoutWeights()
 	b.layoutGrads()
 	b.layoutActivations()
+	b.layoutSaved(b.saveCount)
 	b.layoutGeneration()
 	b.layoutIO()
 	b.layoutRouters()

@@ -218,6 +218,43 @@ var mutations = []mutation{
 	{"drop an accumulate", ofKind(plan.Accumulate, drop)},
 	{"drop a reduce", ofKind(plan.Reduce, drop)},
 	{"drop an update", ofKind(plan.Update, drop)},
+	{"drop a save", ofKind(plan.Save, drop)},
+	{"drop a restore", ofKind(plan.Restore, drop)},
+	{"a restore of another micro-batch", func(p *plan.Plan, t *plan.Task) bool {
+		return t.Kind == plan.Restore && swapRole(func(t *plan.Task) []plan.BufID {
+			if t.Kind != plan.Restore {
+				return nil
+			}
+			return []plan.BufID{t.Src}
+		})(p, t)
+	}},
+	{"a save to another's place", func(p *plan.Plan, t *plan.Task) bool {
+		return t.Kind == plan.Save && swapRole(func(t *plan.Task) []plan.BufID {
+			if t.Kind != plan.Save {
+				return nil
+			}
+			return []plan.BufID{t.Dst}
+		})(p, t)
+	}},
+	{"a restore before its save", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Restore {
+			return false
+		}
+		for i := t.ID - 1; i >= p.Lists[t.List].Start; i-- {
+			if q := &p.Tasks[i]; q.Kind == plan.Save && q.Dst == t.Src {
+				move(p, t.ID, i)
+				return true
+			}
+		}
+		return false
+	}},
+	{"half a restore", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Restore {
+			return false
+		}
+		t.Bytes /= 2
+		return true
+	}},
 	{"drop a report of a step", func(p *plan.Plan, t *plan.Task) bool {
 		if t.Kind != plan.Report || t.List > plan.Eval {
 			return false

@@ -31,6 +31,10 @@ func purposes(p *plan.Plan) []string {
 			set("weight slots", t.Dst)
 		case plan.Offload:
 			set("gradient slots", t.Src)
+		case plan.Save:
+			set("saved inputs", t.Dst)
+		case plan.Restore:
+			set("inputs come back", t.Dst)
 		case plan.Accumulate:
 			set("gradient slots", t.Src)
 		case plan.Compute:

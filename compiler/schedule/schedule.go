@@ -132,6 +132,8 @@ type builder struct {
 	value     [][]plan.BufID // by value, micro-batch of the group
 	dvalue    [][]plan.BufID
 	saved     [][]plan.BufID // by unit, micro-batch of the group
+	saveCount int64          // values between units to save on the host
+	save      saves
 	work      plan.BufID
 	genValue  []plan.BufID // by value
 	state     []plan.BufID // by unit
@@ -194,7 +196,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	}
 	b := &builder{
 		prog: prog, clip: m.Train.Run.Clip > 0,
-		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots),
+		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots), saveCount: o.SaveInputs,
 		reads: make([]plan.BufID, 0, 64), writes: make([]plan.BufID, 0, 64),
 		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, slabUse: map[*ir.Function][]bool{}, tokens: -1, position: -1,
 	}
@@ -238,8 +240,6 @@ func (o *Options) available() error {
 		return fmt.Errorf("gradients of slabs that stream wait on the host, not on the device")
 	case o.HalfGrads:
 		return fmt.Errorf("gradients cross the link in f32, not in bf16")
-	case o.SaveInputs != 0:
-		return fmt.Errorf("inputs of layers stay on the device, they cannot be saved to the host")
 	}
 	return nil
 }

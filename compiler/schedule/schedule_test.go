@@ -47,6 +47,12 @@ func cases() map[string]struct {
 		"bf16":                     {toy{layers: 3, micros: 2, half: true}, Options{Target: "cuda"}},
 		"bf16 stream":              {toy{layers: 4, micros: 2, half: true, tied: true}, Options{Target: "cuda", Placement: Stream}},
 		"bf16 keep no clip":        {toy{layers: 4, micros: 2, half: true, noClip: true}, Options{Target: "cuda", Placement: Stream, Keep: 2}},
+		"save all":                 {toy{layers: 5, micros: 3, recompute: true}, Options{Placement: Stream, SaveInputs: All}},
+		"save two":                 {toy{layers: 5, micros: 2}, Options{Placement: Stream, SaveInputs: 2, Keep: 2}},
+		"save groups":              {toy{layers: 4, micros: 4, recompute: true, tied: true}, Options{Placement: Stream, SaveInputs: 3, Groups: 2}},
+		"save glue no clip":        {toy{layers: 4, micros: 2, glue: true, noClip: true}, Options{Placement: Stream, SaveInputs: All}},
+		"save skip":                {toy{layers: 4, micros: 2, skip: true, recompute: true}, Options{Placement: Stream, SaveInputs: All}},
+		"save resident":            {toy{layers: 4, micros: 3, half: true}, Options{Target: "cuda", SaveInputs: All, Order: LayerMajor}},
 		"no layers":                {toy{micros: 1}, Options{Placement: Stream}},
 		"one layer no clip stream": {toy{layers: 1, micros: 1, noClip: true}, Options{Placement: Stream}},
 	}
@@ -83,6 +89,9 @@ func TestRandomProgramsVerify(t *testing.T) {
 		o := Options{
 			Placement: []string{Resident, Stream}[r.IntN(2)], Slots: 1 + r.Int64N(4), GradSlots: 1 + r.Int64N(4),
 			HostSlots: 1 + r.Int64N(4), Groups: 1 + r.Int64N(int64(y.micros)),
+		}
+		if coin() {
+			o.SaveInputs = r.Int64N(9) - 1
 		}
 		if o.Placement == Stream && coin() {
 			o.Groups, o.Keep = 1, r.Int64N(int64(y.layers)+3)

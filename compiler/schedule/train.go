@@ -108,7 +108,9 @@ func (b *builder) firstUser(s int) int {
 func (b *builder) backwardUnit(u, g int) {
 	lo, hi := b.group(g)
 	t := b.template(u)
+	b.beginBackward()
 	for m := lo; m < hi; m++ {
+		b.restoreInputs()
 		if t.Recompute && u != b.head {
 			b.emit(b.compute(plan.Recompute, u, m, m-lo))
 		}

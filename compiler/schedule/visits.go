@@ -42,12 +42,16 @@ func (b *builder) visit(v visit) {
 	lo, hi := b.group(v.group)
 	switch v.fn {
 	case plan.Loss, plan.Backward:
+		if v.fn == plan.Loss {
+			b.planRestores(v.group)
+		}
 		b.backwardUnit(v.unit, v.group)
 	case plan.Infer:
 		b.emit(b.infer(v.unit))
 	default:
 		for m := lo; m < hi; m++ {
 			b.emit(b.compute(v.fn, v.unit, m, m-lo))
+			b.saveOutputs(v.unit, m, m-lo)
 		}
 	}
 }
@@ -145,6 +149,9 @@ func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
 			return p.Tokens + micro
 		case b.position:
 			return p.Positions
+		}
+		if back := b.savedBack(f, v, k); back != plan.NoBuf {
+			return back
 		}
 		return b.value[v][k]
 	}

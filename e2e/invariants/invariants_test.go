@@ -44,6 +44,27 @@ func TestStreamedEqualsResident(t *testing.T) {
 	})
 }
 
+// TestSavedInputsChangeNothing: whether inputs of layers stay on the device or wait on the host,
+// bit for bit, with recompute and without, in one group of micro-batches and in several.
+func TestSavedInputsChangeNothing(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		for _, o := range []compiler.Options{
+			{MicroBatch: 2, Placement: "stream", Recompute: "all", Set: []string{"train.clip=1.0"}},
+			{MicroBatch: 2, Groups: 2, Placement: "stream", Set: []string{"train.clip=none"}},
+		} {
+			kept := train(t, program(t, family, o), out(t), args...)
+			for _, n := range []string{"all", "1"} {
+				o.SaveInputs = n
+				p := planOf(t, family, o)
+				if want := int64(len(p.Units) - 2); p.SavedInputs != 1 && p.SavedInputs != want {
+					t.Errorf("%d inputs are saved, of %s", p.SavedInputs, n)
+				}
+				same(t, fmt.Sprintf("%d groups, %s saved", o.Groups, n), train(t, program(t, family, o), out(t), args...), kept)
+			}
+		}
+	})
+}
+
 // TestRecomputeChangesNothing: bit for bit, in both placements.
 func TestRecomputeChangesNothing(t *testing.T) {
 	forEachFamily(t, func(t *testing.T, family string, args []string) {

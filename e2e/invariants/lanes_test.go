@@ -22,16 +22,24 @@ func withDelay(t *testing.T, delay string) func(files map[string][]byte) {
 	}
 }
 
+// delayed are the plans that differ in what copies and updates they have.
+var delayed = []compiler.Options{
+	{MicroBatch: 4, Placement: "stream", Slots: 2, GradSlots: 2, Set: []string{"train.clip=1.0"}},
+	{MicroBatch: 2, Placement: "stream", Recompute: "all", SaveInputs: "all", Set: []string{"train.clip=1.0"}},
+	{MicroBatch: 2, Placement: "stream", SaveInputs: "1", Groups: 2, Set: []string{"train.clip=none"}},
+}
+
 // TestDelaysChangeNothing: a streaming program whose lanes are held up at random, so that they
 // meet in other orders, gives the same bits.
 func TestDelaysChangeNothing(t *testing.T) {
 	forEachFamily(t, func(t *testing.T, family string, args []string) {
-		o := compiler.Options{MicroBatch: 4, Placement: "stream", Slots: 2, GradSlots: 2, Set: []string{"train.clip=1.0"}}
-		want := train(t, program(t, family, o), out(t), args...)
-		o.Path = filepath.Join("testdata", "models", family+".mt")
-		binary, _ := build(t, o, withDelay(t, "cpu.Naps(time.Now().UnixNano(), 100*time.Microsecond)"))
-		for range 2 {
-			same(t, "delayed", train(t, binary, out(t), args...), want)
+		for _, o := range delayed {
+			want := train(t, program(t, family, o), out(t), args...)
+			o.Path = filepath.Join("testdata", "models", family+".mt")
+			binary, _ := build(t, o, withDelay(t, "cpu.Naps(time.Now().UnixNano(), 100*time.Microsecond)"))
+			for range 2 {
+				same(t, fmt.Sprintf("delayed %+v", o), train(t, binary, out(t), args...), want)
+			}
 		}
 	})
 }
@@ -45,6 +53,7 @@ func TestNoRaces(t *testing.T) {
 		{MicroBatch: 4, Placement: "stream", Slots: 2, GradSlots: 2},
 		{MicroBatch: 2, Placement: "stream", Slots: 1, GradSlots: 1, Groups: 2, Recompute: "all"},
 		{MicroBatch: 4, Placement: "stream", Slots: 3, GradSlots: 2, Set: []string{"train.clip=none"}},
+		{MicroBatch: 2, Placement: "stream", SaveInputs: "all", Recompute: "all"},
 		{MicroBatch: 4},
 	} {
 		family := families[i]

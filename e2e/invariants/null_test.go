@@ -55,6 +55,8 @@ func TestPlansKeepOrder(t *testing.T) {
 			{MicroBatch: 4, Placement: "stream", Set: []string{"train.clip=none"}},
 			{MicroBatch: 4, Placement: "stream", DeviceMemory: 1 << 21},
 			{MicroBatch: 4, Placement: "stream", DeviceMemory: 1 << 21, Set: []string{"train.clip=none"}},
+			{MicroBatch: 2, Placement: "stream", SaveInputs: "all", Recompute: "all"},
+			{MicroBatch: 1, Placement: "stream", SaveInputs: "1", Groups: 2},
 			{MicroBatch: 4, Target: "cuda"},
 			{MicroBatch: 2, Target: "cuda", Placement: "stream", Recompute: "all"},
 			{MicroBatch: 2, Target: "cuda", Placement: "stream", Groups: 2, Set: []string{"train.clip=none"}},

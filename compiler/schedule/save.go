@@ -1,0 +1,151 @@
+package schedule
+
+import (
+	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// saves is which values between units wait for backward on the host. A saved value leaves right
+// after the task that makes it, so that its device memory is free when the last unit of forward
+// has read it, and comes back, into memory of its own, a few micro-batches before the first
+// unit of backward that reads it.
+type saves struct {
+	values  []int          // those saved, in forward order
+	last    map[int]int    // by value: the unit that reads it last in forward, first in backward
+	host    [][]plan.BufID // by value, micro-batch of the group: where it waits; nil when it stays
+	back    [][]plan.BufID // the same: where backward reads it
+	ahead   int            // micro-batches that a value comes before it is read
+	pending []pendingInput // of the group's backward, not emitted yet
+	visit   int            // units of the group's backward begun, the head's loss among them
+	step    int            // micro-batches of the group's backward done, as if every group had as many as the first
+}
+
+// pendingInput is a value that must be back before a micro-batch of the group's backward.
+type pendingInput struct {
+	value, unit, micro, k, at int
+}
+
+// savable lists the values that backward reads again after the loss, in forward order: what
+// they would hold of the device through half a step.
+func (b *builder) savable() (values []int, last map[int]int) {
+	last = map[int]int{}
+	for u, unit := range b.p.Units {
+		for _, v := range unit.In {
+			last[v] = u
+		}
+	}
+	for _, unit := range b.p.Units {
+		for _, v := range unit.Out {
+			if u, ok := last[v]; ok && u != b.head && b.template(u).Funcs[plan.Backward] != nil {
+				values = append(values, v)
+			}
+		}
+	}
+	return values, last
+}
+
+// layoutSaved makes the buffers of n saved values, All: of every one.
+func (b *builder) layoutSaved(n int64) {
+	values, last := b.savable()
+	if n >= 0 && n < int64(len(values)) {
+		values = values[:n]
+	}
+	s := &b.save
+	s.values, s.last = values, last
+	s.host, s.back = make([][]plan.BufID, len(b.value)), make([][]plan.BufID, len(b.value))
+	for _, v := range values {
+		for _, id := range b.value[v] {
+			buf := b.p.Buffers[id]
+			s.host[v] = append(s.host[v], b.buffer(hostTrain, buf.Name+".saved", buf.Bytes, memplan.Static))
+			s.back[v] = append(s.back[v], b.buffer(devActivations, buf.Name+".back", buf.Bytes, memplan.Pooled))
+			s.ahead = max(s.ahead, b.restoreAhead(buf.Bytes, len(b.value[v])))
+		}
+	}
+	b.p.SavedInputs = int64(len(values))
+}
+
+// restoreAhead is how many micro-batches ahead a value of some bytes comes back, of n: the
+// copies of a layer's weights, which they queue behind, take about the time in which a GPU
+// computes a sixteenth of the tokens whose values have those weights' bytes.
+func (b *builder) restoreAhead(bytes int64, n int) int {
+	var weights int64
+	for i := range b.p.Slabs {
+		if s := &b.p.Slabs[i]; b.ring[i] >= 0 && streaming(s) {
+			weights = max(weights, b.weightBytes(s))
+		}
+	}
+	return min(n, max(2, 1+int((weights+16*bytes-1)/(16*bytes))))
+}
+
+// saveOutputs emits the copies of what a forward task made and the host keeps.
+func (b *builder) saveOutputs(u, m, k int) {
+	if b.list == plan.Eval {
+		return
+	}
+	for _, v := range b.p.Units[u].Out {
+		if b.save.host == nil || b.save.host[v] == nil {
+			continue
+		}
+		t := b.task(plan.Save, device.D2H)
+		t.Unit, t.Micro = u, m
+		src := b.value[v][k]
+		b.copyTask(t, b.save.host[v][k], 0, src, 0, b.p.Buffers[src].Bytes)
+	}
+}
+
+// planRestores lists what the backward of a group needs back, in the order of need.
+func (b *builder) planRestores(g int) {
+	s := &b.save
+	s.pending, s.visit = s.pending[:0], 0
+	if len(s.values) == 0 {
+		return
+	}
+	lo, hi := b.group(g)
+	_, n := b.group(0)
+	visit := 1 // after the loss
+	for u := b.head - 1; u >= 0; u-- {
+		if b.template(u).Funcs[plan.Backward] == nil {
+			continue
+		}
+		for m := lo; m < hi; m++ {
+			for _, v := range b.p.Units[u].In {
+				if s.host[v] != nil && s.last[v] == u {
+					s.pending = append(s.pending, pendingInput{v, u, m, m - lo, visit*n + m - lo})
+				}
+			}
+		}
+		visit++
+	}
+}
+
+// beginBackward begins a unit's loss or backward. A group with fewer micro-batches than the
+// first leaves out the last ones, so that all groups do the same in the same order.
+func (b *builder) beginBackward() {
+	_, n := b.group(0)
+	b.save.step = b.save.visit * n
+	b.save.visit++
+}
+
+// restoreInputs emits, before a micro-batch of the loss or of backward, the copies of what
+// must be back that many micro-batches later.
+func (b *builder) restoreInputs() {
+	s := &b.save
+	for len(s.pending) > 0 && s.pending[0].at <= s.step+s.ahead {
+		r := s.pending[0]
+		s.pending = s.pending[1:]
+		t := b.task(plan.Restore, device.H2D)
+		t.Unit, t.Micro = r.unit, r.micro
+		dst := s.back[r.value][r.k]
+		b.copyTask(t, dst, 0, s.host[r.value][r.k], 0, b.p.Buffers[dst].Bytes)
+	}
+	s.step++
+}
+
+// savedBack is where backward reads a value; NoBuf when it is where forward left it.
+func (b *builder) savedBack(f plan.Func, v, k int) plan.BufID {
+	if f != plan.Recompute && f != plan.Backward || b.save.back == nil || b.save.back[v] == nil {
+		return plan.NoBuf
+	}
+	return b.save.back[v][k]
+}
