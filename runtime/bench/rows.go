@@ -34,31 +34,25 @@ func (s sizes) norms(act tensor.DType) []kase {
 			a := rmsnorm.ForwardArgs{X: m.acts(r * d), Y: m.acts(r * d), Weight: m.acts(d), Inv: m.f32(r), Rows: r, D: d, Per: d, Eps: 1e-6}
 			return func(q device.Queue) { rmsnorm.Forward(q, a) }
 		}),
-		s.make(rms, "BackwardInput", func(m *memory) func(device.Queue) {
+		s.make(rms, "Backward", func(m *memory) func(device.Queue) {
 			dx := m.acts(r * d)
-			a := rmsnorm.BackwardInputArgs{X: m.acts(r * d), DY: m.acts(r * d), AddDX: dx, DX: dx, Weight: m.acts(d), Inv: m.f32(r), Rows: r, D: d, Per: d, Eps: 1e-6}
-			return func(q device.Queue) { rmsnorm.BackwardInput(q, a) }
-		}),
-		s.make(rms, "BackwardWeight", func(m *memory) func(device.Queue) {
-			a := rmsnorm.BackwardWeightArgs{X: m.acts(r * d), DY: m.acts(r * d), Inv: m.f32(r), DWeight: m.f32(d), Rows: r, D: d, Per: d, Eps: 1e-6}
-			return func(q device.Queue) { rmsnorm.BackwardWeight(q, a) }
+			a := rmsnorm.BackwardArgs{
+				X: m.acts(r * d), DY: m.acts(r * d), AddDX: dx, DX: dx, Weight: m.acts(d), Inv: m.f32(r), DWeight: m.f32(d),
+				Rows: r, D: d, Per: d, Eps: 1e-6,
+			}
+			return func(q device.Queue) { rmsnorm.Backward(q, a) }
 		}),
 		s.make(ln, "Forward", func(m *memory) func(device.Queue) {
 			a := layernorm.ForwardArgs{X: m.acts(r * d), Y: m.acts(r * d), Weight: m.acts(d), Bias: m.acts(d), Mean: m.f32(r), Inv: m.f32(r), Rows: r, D: d, Eps: 1e-5}
 			return func(q device.Queue) { layernorm.Forward(q, a) }
 		}),
-		s.make(ln, "BackwardInput", func(m *memory) func(device.Queue) {
+		s.make(ln, "Backward", func(m *memory) func(device.Queue) {
 			dx := m.acts(r * d)
-			a := layernorm.BackwardInputArgs{X: m.acts(r * d), DY: m.acts(r * d), AddDX: dx, DX: dx, Weight: m.acts(d), Mean: m.f32(r), Inv: m.f32(r), Rows: r, D: d, Eps: 1e-5}
-			return func(q device.Queue) { layernorm.BackwardInput(q, a) }
-		}),
-		s.make(ln, "BackwardWeight", func(m *memory) func(device.Queue) {
-			a := layernorm.BackwardWeightArgs{X: m.acts(r * d), DY: m.acts(r * d), Mean: m.f32(r), Inv: m.f32(r), DWeight: m.f32(d), Rows: r, D: d, Eps: 1e-5}
-			return func(q device.Queue) { layernorm.BackwardWeight(q, a) }
-		}),
-		s.make(ln, "BackwardBias", func(m *memory) func(device.Queue) {
-			a := layernorm.BackwardBiasArgs{DY: m.acts(r * d), DBias: m.f32(d), Rows: r, D: d, Eps: 1e-5}
-			return func(q device.Queue) { layernorm.BackwardBias(q, a) }
+			a := layernorm.BackwardArgs{
+				X: m.acts(r * d), DY: m.acts(r * d), AddDX: dx, DX: dx, Weight: m.acts(d), Mean: m.f32(r), Inv: m.f32(r),
+				DWeight: m.f32(d), DBias: m.f32(d), Rows: r, D: d, Eps: 1e-5,
+			}
+			return func(q device.Queue) { layernorm.Backward(q, a) }
 		}),
 	}
 }
