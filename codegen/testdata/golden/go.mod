@@ -4,4 +4,8 @@ go 1.26.0
 
 require github.com/megatrain/mtc v0.0.0
 
+require (
+	golang.org/x/sys v0.50.0 // indirect
+)
+
 replace github.com/megatrain/mtc => ../../..
