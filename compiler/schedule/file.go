@@ -215,6 +215,9 @@ func recordersOf(p *plan.Plan) [plan.NumLists][]int {
 	return out
 }
 
+// MemoryOf is what a plan's arenas hold, by purpose.
+func MemoryOf(p *plan.Plan) FileMemory { return fileMemory(p, purposes(p)) }
+
 func fileMemory(p *plan.Plan, purpose []string) FileMemory {
 	m := FileMemory{Runtime: memplan.RuntimeBytes(p), Arenas: []FileArena{}}
 	m.DevicePeak, m.HostPeak = memplan.Peak(p)
