@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/runtime/bench"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/telemetry"
@@ -88,15 +89,16 @@ func writeProfile(w io.Writer, m *cost.Machine) {
 			continue
 		}
 		lo, hi := rateRange(r.Product)
-		row(precision, "products %s to %sFLOP/s", scaled(lo), scaled(hi))
+		row(precision, "products %s to %s", view.Rate(lo, "FLOP/s"), view.Rate(hi, "FLOP/s"))
 		lo, hi = rateRange(r.Attention)
-		row("", "attention %s to %sFLOP/s, memory %sB/s, a launch %s", scaled(lo), scaled(hi), scaled(r.Memory.Value), seconds(r.Launch.Value))
+		row("", "attention %s to %s, memory %s, a launch %s", view.Rate(lo, "FLOP/s"), view.Rate(hi, "FLOP/s"), view.Rate(r.Memory.Value, "B/s"), view.Seconds(r.Launch.Value))
 	}
-	row("copies", "%sB/s up, %sB/s down, %sB/s each at once, %sB/s beside the optimizer",
-		scaled(m.Link.H2D.Value), scaled(m.Link.D2H.Value), scaled(m.Link.Both.Value), scaled(m.Link.Updating.Value))
-	row("optimizer", "%sB/s, %sB/s beside copies (28 bytes a parameter)", scaled(m.Host.Optimizer.Value), scaled(m.Host.Copying.Value))
+	rate := func(f cost.Figure) string { return view.Rate(f.Value, "B/s") }
+	row("copies", "%s up, %s down, %s each at once, %s beside the optimizer",
+		rate(m.Link.H2D), rate(m.Link.D2H), rate(m.Link.Both), rate(m.Link.Updating))
+	row("optimizer", "%s, %s beside copies (28 bytes a parameter)", rate(m.Host.Optimizer), rate(m.Host.Copying))
 	if m.Disk.Write.Value > 0 {
-		row("disk", "%sB/s read, %sB/s written", scaled(m.Disk.Read.Value), scaled(m.Disk.Write.Value))
+		row("disk", "%s read, %s written", rate(m.Disk.Read), rate(m.Disk.Write))
 	}
 	row("from", "%s", m.Link.H2D.Source)
 }
@@ -110,43 +112,4 @@ func rateRange(t cost.Table) (lo, hi float64) {
 		hi = max(hi, p.Rate)
 	}
 	return lo, hi
-}
-
-// scaled writes a rate in three digits: "55.4 G", to stand before a unit.
-func scaled(x float64) string {
-	units := []string{"", "k", "M", "G", "T", "P"}
-	i := 0
-	for i < len(units)-1 && x >= 999.5 {
-		x /= 1000
-		i++
-	}
-	digits := 0
-	switch {
-	case x < 9.995:
-		digits = 2
-	case x < 99.95:
-		digits = 1
-	}
-	return fmt.Sprintf("%.*f %s", digits, x, units[i])
-}
-
-// seconds writes a time in three digits.
-func seconds(s float64) string {
-	for _, u := range []struct {
-		name string
-		unit float64
-	}{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}} {
-		if s >= 0.9995*u.unit || u.name == "us" {
-			x := s / u.unit
-			digits := 0
-			switch {
-			case x < 9.995:
-				digits = 2
-			case x < 99.95:
-				digits = 1
-			}
-			return fmt.Sprintf("%.*f %s", digits, x, u.name)
-		}
-	}
-	return ""
 }

@@ -24,6 +24,7 @@ var verbs = []func(e *env) *cobra.Command{
 	newNewCmd,
 	newCheckCmd,
 	newFmtCmd,
+	newPlanCmd,
 	newCompileCmd,
 	newRunCmd,
 	newGenerateCmd,

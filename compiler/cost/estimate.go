@@ -138,3 +138,6 @@ func (c *pricer) copy(t *plan.Task) Estimate {
 	e.sum()
 	return e
 }
+
+// Bounds lists the bounds in a fixed order.
+func Bounds() []Bound { return append([]Bound(nil), bounds...) }

@@ -50,8 +50,13 @@ func (e *ShortError) Error() string { return "no plan fits: " + strings.Join(e.L
 func (s *search) leastShort() *ShortError {
 	best := &ShortError{DeviceLimit: s.device, HostLimit: s.host, Machine: s.m}
 	found := false
-	for i, v := range s.variants {
-		if !s.pinned("recompute") && v.recompute != "all" || len(s.variants) > 4 && i > 1 && v.rows != s.variants[len(s.variants)-1].rows {
+	rows := s.variants[0].rows
+	for _, v := range s.variants {
+		rows = min(rows, v.rows)
+	}
+	for _, v := range s.variants {
+		// What takes the least: small micro-batches, everything made again.
+		if !s.pinned("recompute") && v.recompute != "all" || v.rows != rows && v.rows != s.variants[0].rows {
 			continue
 		}
 		places := s.placements()

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/planner"
+	"github.com/megatrain/mtc/compiler/schedule"
+	"github.com/megatrain/mtc/compiler/view"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+func newPlanCmd(e *env) *cobra.Command {
+	var o compileOptions
+	var whatIf []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "plan [FILE.mt]",
+		Short: "whether a model fits a machine, and how fast it trains there",
+		Long: "Chooses what the flags leave open for the least predicted step time within the memory there\n" +
+			"is, and says what comes of it; it builds nothing. --what-if takes other machines, memory,\n" +
+			"batches and lengths, as KEY=VALUE with commas: gpu, link, host, device, batch, seq. Several\n" +
+			"values of a key, gpu=rtx4090,h200, and several flags are combined with each other.",
+		Example: "  mtc plan qwen2.5-7b.mt --machine h200\n  mtc plan m.mt --machine rtx4090 --host-memory 128GiB\n" +
+			"  mtc plan m.mt --what-if gpu=rtx4090,h200 --what-if batch=65536,262144",
+		Args: argRange(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := modelFile(args)
+			if err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			o.plans(cmd.Flags().Changed)
+			if len(whatIf) > 0 {
+				return planWhatIf(cmd.Context(), e, o, path, whatIf, asJSON)
+			}
+			return planOne(cmd.Context(), e, o, path, asJSON)
+		},
+	}
+	o.bind(cmd.Flags())
+	cmd.Flags().StringArrayVar(&whatIf, "what-if", nil, "`KEY=VALUE,...` to try instead; repeat it for more")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
+	return cmd
+}
+
+// plans marks that the planner chooses, as plan always does.
+func (o *compileOptions) plans(given func(flag string) bool) {
+	placement := o.Placement
+	if !given("placement") {
+		o.Placement = "auto"
+	}
+	o.choose(given)
+	if o.Placement = placement; placement == "auto" {
+		o.Pinned = slices.DeleteFunc(o.Pinned, func(s string) bool { return s == "placement" })
+	}
+	if !o.Planned { // a placement was given, and nothing else that asks for a plan
+		o.Planned, o.Pinned = true, nil
+		for _, f := range plannedFlags {
+			if given(f) {
+				o.Pinned = append(o.Pinned, f)
+			}
+		}
+	}
+}
+
+func planOne(ctx context.Context, e *env, o compileOptions, path string, asJSON bool) error {
+	var l diag.List
+	c, err := o.plan(ctx, path, &l)
+	if err != nil {
+		return err
+	}
+	e.warn(&l)
+	if asJSON {
+		enc := json.NewEncoder(e.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(planReport(c))
+	}
+	writePlan(e.out, c)
+	return nil
+}
+
+// planJSON is a plan's report.
+type planJSON struct {
+	Model   string `json:"model"`
+	Params  int64  `json:"params"`
+	Machine string `json:"machine"`
+	Target  string `json:"target"`
+
+	Device      int64 `json:"device_bytes"`
+	DeviceLimit int64 `json:"device_limit"`
+	Host        int64 `json:"host_bytes"`
+	HostLimit   int64 `json:"host_limit"`
+
+	Tokens      int64           `json:"tokens"`
+	Seconds     float64         `json:"seconds"`
+	Rate        float64         `json:"tokens_per_second"`
+	FLOPs       float64         `json:"flops_per_second"` // 6 x parameters x tokens / time
+	Steps       int64           `json:"steps"`
+	RunSeconds  float64         `json:"run_seconds"`
+	Path        []planner.Share `json:"critical_path"`
+	Lanes       []cost.LaneUse  `json:"lanes"`
+	HidesLink   int64           `json:"tokens_hide_link,omitempty"`
+	HidesHost   int64           `json:"tokens_hide_host,omitempty"`
+	Weights     int64           `json:"checkpoint_weights"`
+	Checkpoint  int64           `json:"checkpoint_bytes"`
+	SaveSeconds float64         `json:"checkpoint_seconds,omitempty"`
+
+	Choices []planner.Reason    `json:"choices"`
+	Others  []otherJSON         `json:"others,omitempty"`
+	Memory  schedule.FileMemory `json:"memory"`
+}
+
+type otherJSON struct {
+	Flags   string  `json:"flags"`
+	Seconds float64 `json:"seconds"`
+}
+
+func planReport(c *planner.Choice) planJSON {
+	p, t := c.Plan, c.Timeline
+	r := planJSON{
+		Model: p.Model, Params: p.NumParams, Machine: c.Machine.Name, Target: p.Target,
+		Device: c.DevicePeak, DeviceLimit: c.DeviceLimit, Host: c.HostPeak, HostLimit: c.HostLimit,
+		Tokens: p.Batch * p.Seq, Seconds: t.Seconds, Rate: t.Rate, FLOPs: c.FLOPs() / t.Seconds,
+		Steps: p.Train.Steps, RunSeconds: float64(p.Train.Steps) * t.Seconds,
+		Path: planner.Shares(t), Lanes: t.Lanes, Choices: c.Why, Memory: schedule.MemoryOf(p),
+	}
+	r.HidesLink, r.HidesHost = c.BreakEven()
+	r.Weights, r.Checkpoint = c.Checkpoint()
+	if rate := c.Machine.Disk.Write.Value; rate > 0 {
+		r.SaveSeconds = float64(r.Checkpoint) / rate
+	}
+	for _, x := range c.Others {
+		r.Others = append(r.Others, otherJSON{planFlags(x.Options), x.Seconds})
+	}
+	return r
+}
+
+// writePlan prints a plan's report in 80 columns.
+func writePlan(w io.Writer, c *planner.Choice) {
+	r := planReport(c)
+	p := c.Plan
+	row := func(name, format string, args ...any) {
+		for i, line := range wrapped(fmt.Sprintf(format, args...), 66) {
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(w, "  %-11s %s\n", name, line)
+		}
+	}
+	fmt.Fprintf(w, "%s (%s): %s parameters, on %s\n", p.Model, p.Source, telemetry.Group(p.NumParams), c.Machine.Name)
+	row("machine", "%s", c.Machine.Title)
+	fits := fmt.Sprintf("host %s of %s", telemetry.Bytes(r.Host), telemetry.Bytes(r.HostLimit))
+	if p.Target != "cpu" {
+		fits = fmt.Sprintf("device %s of %s, ", telemetry.Bytes(r.Device), telemetry.Bytes(r.DeviceLimit)) + fits
+	}
+	row("fits", "%s", fits)
+	row("step", "%s for %s tokens: %s tokens/s, %s (6N)", view.Seconds(r.Seconds), telemetry.Group(r.Tokens),
+		telemetry.Group(int64(r.Rate)), view.Rate(r.FLOPs, "FLOP/s"))
+	if r.Steps > 0 {
+		row("run", "%s steps in %s", telemetry.Group(r.Steps), telemetry.Duration(time.Duration(r.RunSeconds*1e9)))
+	}
+	var parts []string
+	for _, x := range r.Path {
+		if x.Part >= 0.005 {
+			parts = append(parts, fmt.Sprintf("%s %s", x.Bound, view.Percent(x.Part)))
+		}
+	}
+	row("bound by", "%s", strings.Join(parts, ", "))
+	parts = nil
+	for _, u := range r.Lanes {
+		if u.Busy > 0.001*r.Seconds {
+			text := fmt.Sprintf("%s %s", u.Lane, view.Percent(u.Busy/r.Seconds))
+			if u.Lane != "compute" && u.Exposed > 0.001*r.Seconds {
+				text += fmt.Sprintf(" (%s exposed)", view.Seconds(u.Exposed))
+			}
+			parts = append(parts, text)
+		}
+	}
+	row("lanes busy", "%s", strings.Join(parts, ", "))
+	if r.HidesLink > 0 || r.HidesHost > 0 {
+		row("break-even", "%s tokens a step hide the link, %s the host's updates", tokensText(r.HidesLink), tokensText(r.HidesHost))
+	}
+	save := fmt.Sprintf("%s, of it weights %s", telemetry.Bytes(r.Checkpoint), telemetry.Bytes(r.Weights))
+	if r.SaveSeconds > 0 {
+		save += fmt.Sprintf("; written in %s", telemetry.Duration(time.Duration(r.SaveSeconds*1e9)))
+	}
+	row("checkpoint", "%s", save)
+	for _, memory := range []string{"device", "host"} {
+		if text := holds(r.Memory, memory); text != "" {
+			row(memory, "%s", text)
+		}
+	}
+	fmt.Fprintf(w, "  choices\n")
+	for _, x := range r.Choices {
+		for i, line := range wrapped(x.Why, 48) {
+			if i > 0 {
+				x.Flag, x.Value = "", ""
+			}
+			fmt.Fprintf(w, "    %-15s %-9s %s\n", x.Flag, x.Value, line)
+		}
+	}
+	if len(r.Others) > 0 {
+		fmt.Fprintf(w, "  also tried\n")
+		for _, x := range r.Others[:min(4, len(r.Others))] {
+			for i, line := range wrapped(x.Flags, 58) {
+				slower := ""
+				if i == 0 {
+					slower = fmt.Sprintf("%+.1f %%", 100*(x.Seconds/r.Seconds-1))
+				}
+				fmt.Fprintf(w, "    %-9s %s\n", slower, line)
+			}
+		}
+	}
+}
+
+func tokensText(n int64) string {
+	if n >= 1<<50 {
+		return "no number of"
+	}
+	return telemetry.Group(n)
+}
+
+// holds says what a memory holds by purpose, the largest first; what is small is left out.
+func holds(m schedule.FileMemory, memory string) string {
+	sum := map[string]int64{}
+	var names []string
+	for _, a := range m.Arenas {
+		if a.Memory != memory {
+			continue
+		}
+		for _, h := range a.Holds {
+			if _, ok := sum[h.Purpose]; !ok {
+				names = append(names, h.Purpose)
+			}
+			// Purposes that share memory at different times do not add up to the arena.
+			sum[h.Purpose] += min(h.Bytes, a.Bytes)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case sum[a] > sum[b]:
+			return -1
+		case sum[a] < sum[b]:
+			return 1
+		}
+		return 0
+	})
+	var total int64
+	for _, n := range names {
+		total += sum[n]
+	}
+	var out []string
+	for _, n := range names {
+		if sum[n]*100 >= total && sum[n] > 0 {
+			out = append(out, fmt.Sprintf("%s %s", n, telemetry.Bytes(sum[n])))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// wrapped breaks a text between words.
+func wrapped(text string, width int) []string {
+	var out []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > width:
+			out = append(out, line)
+			line = word
+		default:
+			line += " " + word
+		}
+	}
+	return append(out, line)
+}

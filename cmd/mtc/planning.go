@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/planner"
+	"github.com/megatrain/mtc/compiler/view"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/hostmem"
+)
+
+// plannedFlags are the flags that the planner chooses where they are not given.
+var plannedFlags = []string{
+	"placement", "micro-batch", "groups", "order", "recompute", "resident", "device-weights", "grad-home",
+	"grad-precision", "save-inputs", "slots", "grad-slots", "host-slots",
+}
+
+// bindMachine adds the flags that say what a plan is for.
+func (o *compileOptions) bindMachine(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Machine, "machine", "", "`NAME` or file of a machine's profile to plan for (h200, rtx4090, ..., this: as `mtc bench` measured it)")
+	fs.Var((*byteSize)(&o.HostMemory), "host-memory", "`SIZE` that the plan may take of host memory, such as 64GiB (default: the machine's)")
+}
+
+// choose marks that the planner is to choose what was not given, if the flags ask for it: they
+// name a machine or host memory, leave the placement open in words, or cap the device and do
+// not say what to do about it.
+func (o *compileOptions) choose(given func(flag string) bool) {
+	if o.Machine == "" && o.HostMemory == 0 && o.Placement != "auto" && (o.Memory == 0 || given("placement")) {
+		return
+	}
+	o.Planned = true
+	if o.Machine != "" && !given("target") {
+		// A machine's own target; what is wrong with its name is said where it is looked up.
+		for _, target := range []string{"cuda", "cpu"} {
+			if m, err := cost.Find(o.Machine, target); err == nil {
+				o.Target = m.Target
+				break
+			}
+		}
+	}
+	for _, f := range plannedFlags {
+		if given(f) && !(f == "placement" && o.Placement == "auto") && !slices.Contains(o.Pinned, f) {
+			o.Pinned = append(o.Pinned, f)
+		}
+	}
+	slices.Sort(o.Pinned)
+}
+
+// request is what the planner is asked.
+func (o *compileOptions) request(path string) (planner.Request, error) {
+	r := planner.Request{Options: o.compiler(path), Pinned: map[string]bool{}, Device: o.Memory, Host: o.HostMemory}
+	for _, f := range o.Pinned {
+		r.Pinned[f] = true
+	}
+	m, err := o.machine()
+	if err != nil {
+		return r, err
+	}
+	r.Machine, r.Options.Target = m, m.Target
+	return r, nil
+}
+
+// machine is what is planned for: the machine named, else this one as far as it is known.
+func (o *compileOptions) machine() (*cost.Machine, error) {
+	if o.Machine != "" {
+		return machineFor(o.Machine, o.Target)
+	}
+	m, err := machineFor("", o.Target)
+	if err != nil {
+		return nil, err
+	}
+	x := *m
+	if free, ok := hostmem.Available(); ok && x.Name != "h200" {
+		x.HostMemory = cost.Figure{Value: float64(free.Bytes), Source: free.Limit}
+		if x.Target == "cpu" {
+			x.DeviceMemory = x.HostMemory
+			x.Cores = cost.Figure{Value: float64(runtime.GOMAXPROCS(0)), Source: "this machine"}
+		}
+	}
+	return &x, nil
+}
+
+// plan has the planner choose, and returns the options with everything pinned.
+func (o *compileOptions) plan(ctx context.Context, path string, l *diag.List) (*planner.Choice, error) {
+	r, err := o.request(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := planner.Choose(ctx, r, l)
+	var short *planner.ShortError
+	if errors.As(err, &short) {
+		return nil, shortList(short)
+	}
+	return c, err
+}
+
+// shortList words that nothing fits as a finding.
+func shortList(short *planner.ShortError) error {
+	var l diag.List
+	d := l.Errorf("MT0415", source.Span{}, "no plan fits %s", short.Machine.Name)
+	for _, line := range short.Lines() {
+		d.Note("%s", line)
+	}
+	switch {
+	case short.Change == "":
+		d.Hint("nothing makes it fit: take a smaller model, or more memory")
+	case short.Does == "":
+		d.Hint("with %s it fits", short.Change)
+	default:
+		d.Hint("with %s it fits: %s", short.Change, short.Does)
+	}
+	return l.Err()
+}
+
+// pin lays the options of a choice over the ones of the command line.
+func pin(o compiler.Options, c *planner.Choice, deviceMemory int64) compiler.Options {
+	x := c.Options
+	x.DumpAfter, x.Version, x.DeviceMemory = o.DumpAfter, o.Version, deviceMemory
+	return x
+}
+
+// nominal says that a machine's rates are nobody's.
+func nominal(m *cost.Machine) bool { return m.Name == view.Nominal().Name }

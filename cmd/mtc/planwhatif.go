@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/planner"
+	"github.com/megatrain/mtc/compiler/view"
+	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// whatIfKeys are the keys of --what-if, in the order of the table's columns.
+var whatIfKeys = []string{"gpu", "link", "device", "host", "batch", "seq"}
+
+// whatIf is a case: a value by key.
+type whatIf map[string]string
+
+// readWhatIf reads the flags: KEY=VALUE with commas, a value without a key being one more of the
+// key before. All values of all keys are combined, the last key changing fastest.
+func readWhatIf(texts []string) ([]whatIf, error) {
+	values := map[string][]string{}
+	var order []string
+	for _, text := range texts {
+		key := ""
+		for _, part := range strings.Split(text, ",") {
+			k, v, ok := strings.Cut(part, "=")
+			k, v = strings.TrimSpace(k), strings.TrimSpace(v)
+			if !ok {
+				k, v = key, k
+			}
+			switch {
+			case k == "":
+				return nil, usageErrorf("`--what-if %s`: `%s` has no key", text, part).hint("write KEY=VALUE; keys are %s", suggest.List(whatIfKeys))
+			case !slices.Contains(whatIfKeys, k):
+				return nil, usageErrorf("`--what-if %s`: there is no key `%s`", text, k).hint("%s", suggest.HintOr(k, whatIfKeys))
+			case v == "":
+				return nil, usageErrorf("`--what-if %s`: `%s` has no value", text, k)
+			}
+			if key = k; !slices.Contains(order, k) {
+				order = append(order, k)
+			}
+			if !slices.Contains(values[k], v) {
+				values[k] = append(values[k], v)
+			}
+		}
+	}
+	all := []whatIf{{}}
+	for _, k := range order {
+		var next []whatIf
+		for _, c := range all {
+			for _, v := range values[k] {
+				x := whatIf{k: v}
+				for a, b := range c {
+					x[a] = b
+				}
+				next = append(next, x)
+			}
+		}
+		all = next
+	}
+	if len(all) > mostCases {
+		return nil, usageErrorf("`--what-if` asks for %d cases", len(all)).hint("give at most %d", mostCases)
+	}
+	return all, nil
+}
+
+// mostCases bounds a table: a case takes up to some seconds.
+const mostCases = 200
+
+// request is what the planner is asked in a case.
+func (c whatIf) request(o compileOptions, path string) (planner.Request, error) {
+	if gpu := c["gpu"]; gpu != "" {
+		m, err := machineFor(gpu, "cuda")
+		if err != nil {
+			return planner.Request{}, err
+		}
+		o.Machine, o.Target = gpu, m.Target
+	}
+	bad := func(key string, err error) error {
+		return usageErrorf("`--what-if %s=%s`: %v", key, c[key], err)
+	}
+	for key, to := range map[string]*int64{"device": &o.Memory, "host": &o.HostMemory} {
+		if text := c[key]; text != "" {
+			if err := (*byteSize)(to).Set(text); err != nil {
+				return planner.Request{}, bad(key, err)
+			}
+		}
+	}
+	o.Set = slices.Clone(o.Set)
+	for _, key := range []string{"seq", "batch"} {
+		text := c[key]
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 1 {
+			return planner.Request{}, bad(key, errors.New("write a number of tokens"))
+		}
+		if key == "batch" {
+			text += " tokens"
+		}
+		o.Set = mergeSets(o.Set, []string{"train." + key + "=" + text})
+	}
+	r, err := o.request(path)
+	if err != nil {
+		return r, err
+	}
+	if text := c["link"]; text != "" {
+		var rate byteSize
+		if err := rate.Set(strings.TrimSuffix(text, "/s")); err != nil {
+			return r, bad("link", errors.New("write a rate, such as 25GB/s"))
+		}
+		r.Machine = withLink(r.Machine, float64(rate))
+	}
+	return r, nil
+}
+
+// withLink is a machine with another link; what is lost when it is shared keeps its part.
+func withLink(m *cost.Machine, rate float64) *cost.Machine {
+	x := *m
+	part := rate / m.Link.H2D.Value
+	for _, f := range []*cost.Figure{&x.Link.H2D, &x.Link.D2H, &x.Link.Both, &x.Link.Updating} {
+		f.Value *= part
+		f.Source = "as asked"
+	}
+	return &x
+}
+
+// whatIfJSON is a row of the table.
+type whatIfJSON struct {
+	Case whatIf `json:"case"`
+	Fits bool   `json:"fits"`
+	// Plan is that of a case that fits; Short and Change are of one that does not.
+	Plan   *planJSON `json:"plan,omitempty"`
+	Short  []string  `json:"short,omitempty"`
+	Change string    `json:"change,omitempty"`
+}
+
+// planWhatIf plans every case and prints a table, the fastest first.
+func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, texts []string, asJSON bool) error {
+	cases, err := readWhatIf(texts)
+	if err != nil {
+		return err
+	}
+	var rows []whatIfJSON
+	for _, c := range cases {
+		r, err := c.request(o, path)
+		if err != nil {
+			return err
+		}
+		var l diag.List
+		choice, err := planner.Choose(ctx, r, &l)
+		row := whatIfJSON{Case: c}
+		var short *planner.ShortError
+		switch {
+		case errors.As(err, &short):
+			row.Short, row.Change = short.Lines(), short.Change
+		case err != nil:
+			return err
+		default:
+			x := planReport(choice)
+			row.Plan, row.Fits = &x, true
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b whatIfJSON) int {
+		switch x, y := rateOf(a), rateOf(b); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	if asJSON {
+		enc := json.NewEncoder(e.out)
+		for _, r := range rows {
+			if err := enc.Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	writeWhatIf(e, rows)
+	return nil
+}
+
+func rateOf(r whatIfJSON) float64 {
+	if r.Plan == nil {
+		return math.Inf(-1)
+	}
+	return r.Plan.Rate
+}
+
+// writeWhatIf prints the table: the case, tokens a second, a step, memory, what bounds it, and
+// the tokens that hide the link.
+func writeWhatIf(e *env, rows []whatIfJSON) {
+	var keys []string
+	for _, k := range whatIfKeys {
+		if slices.ContainsFunc(rows, func(r whatIfJSON) bool { return r.Case[k] != "" }) {
+			keys = append(keys, k)
+		}
+	}
+	table := [][]string{append(slices.Clone(keys), "tok/s", "step", "device", "host", "bound by", "hides link")}
+	var notes []string
+	for _, r := range rows {
+		var line []string
+		for _, k := range keys {
+			line = append(line, r.Case[k])
+		}
+		if r.Plan == nil {
+			notes = append(notes, fmt.Sprintf("%s: %s", strings.Join(line, " "), strings.Join(r.Short, "; ")))
+			if r.Change != "" {
+				notes = append(notes, "  with "+r.Change+" it fits")
+			}
+			table = append(table, append(line, "-", "-", "-", "-", "does not fit", "-"))
+			continue
+		}
+		bound, hides := "", "-"
+		if len(r.Plan.Path) > 0 {
+			bound = fmt.Sprintf("%s %s", r.Plan.Path[0].Bound, view.Percent(r.Plan.Path[0].Part))
+		}
+		if r.Plan.HidesLink > 0 {
+			hides = tokensText(r.Plan.HidesLink)
+		}
+		table = append(table, append(line, telemetry.Group(int64(r.Plan.Rate)), view.Seconds(r.Plan.Seconds),
+			telemetry.Bytes(r.Plan.Device), telemetry.Bytes(r.Plan.Host), bound, hides))
+	}
+	for _, line := range aligned(table) {
+		fmt.Fprintln(e.out, line)
+	}
+	for _, n := range notes {
+		for i, line := range wrapped(n, 76) {
+			fmt.Fprintln(e.out, strings.Repeat(" ", min(2, 2*i))+line)
+		}
+	}
+}
+
+// aligned pads columns to their widest entry, two spaces apart.
+func aligned(table [][]string) []string {
+	var width []int
+	for _, line := range table {
+		for i, s := range line {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], len(s))
+		}
+	}
+	var out []string
+	for _, line := range table {
+		var b strings.Builder
+		for i, s := range line {
+			fmt.Fprintf(&b, "%-*s  ", width[i], s)
+		}
+		out = append(out, strings.TrimRight(b.String(), " "))
+	}
+	return out
+}
