@@ -20,7 +20,10 @@ func fromRouters(p *plan.Plan, view View) File {
 		r := &p.Routers[i]
 		for j := range r.Kept {
 			k := &r.Kept[j]
-			f.Tensors = append(f.Tensors, safetensors.Entry{Name: routerTensor(r, k), DType: routerType(k), Shape: []int64{k.Elems}, Data: keptPart(k, view(r.State))})
+			f.Tensors = append(f.Tensors, safetensors.Entry{Name: routerTensor(r, k), DType: routerType(k), Shape: []int64{k.Elems}, Stream: func(w io.Writer) error {
+				_, err := w.Write(keptPart(k, view(r.State)))
+				return err
+			}})
 		}
 	}
 	return f

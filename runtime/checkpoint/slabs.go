@@ -21,23 +21,17 @@ const (
 )
 
 // FromSlabs lists the weights and the optimizer state of a plan as the files of a checkpoint.
-// The tensors alias what view returns. Weights are f32 in the file however the plan keeps them,
+// A slab is looked at while its tensors are written, so view may hold a few at a time. Weights are f32 in the file however the plan keeps them,
 // so that a checkpoint does not depend on the device that wrote it.
 func FromSlabs(p *plan.Plan, view View) []File {
 	weights := File{Name: WeightsFile, Meta: map[string]string{"format": "pt", "model": p.Model, "hash": p.ModelHash}}
 	moments := File{Name: OptimizerFile, Meta: map[string]string{"model": p.Model, "hash": p.ModelHash}}
 	for i := range p.Slabs {
 		s := &p.Slabs[i]
-		masters := MastersOf(s, view)
 		for j := range s.Params {
-			w := safetensors.Entry{Name: s.Params[j].Name, DType: "F32", Shape: s.Params[j].Shape}
-			if masters.Split() {
-				w.Stream = stream(masters, &s.Params[j])
-			} else {
-				w.Data = part(&s.Params[j], view(s.Weight))
-			}
-			weights.Tensors = append(weights.Tensors, w)
-			moments.Tensors = append(moments.Tensors, entry(momentM, &s.Params[j], view(s.M)), entry(momentV, &s.Params[j], view(s.V)))
+			param := &s.Params[j]
+			weights.Tensors = append(weights.Tensors, safetensors.Entry{Name: param.Name, DType: "F32", Shape: param.Shape, Stream: stream(s, param, view)})
+			moments.Tensors = append(moments.Tensors, entry(momentM, param, s.M, view), entry(momentV, param, s.V, view))
 		}
 	}
 	if len(p.Routers) > 0 {
@@ -46,13 +40,21 @@ func FromSlabs(p *plan.Plan, view View) []File {
 	return []File{weights, moments}
 }
 
-func entry(kind string, p *plan.Param, slab []byte) safetensors.Entry {
-	return safetensors.Entry{Name: kind + p.Name, DType: "F32", Shape: p.Shape, Data: part(p, slab)}
+func entry(kind string, p *plan.Param, slab plan.BufID, view View) safetensors.Entry {
+	return safetensors.Entry{Name: kind + p.Name, DType: "F32", Shape: p.Shape, Stream: func(w io.Writer) error {
+		_, err := w.Write(part(p, view(slab)))
+		return err
+	}}
 }
 
-// stream writes the split masters of a parameter, a block at a time.
-func stream(m Masters, p *plan.Param) func(w io.Writer) error {
+// stream writes the masters of a parameter: as they lie there, or split ones a block at a time.
+func stream(s *plan.Slab, p *plan.Param, view View) func(w io.Writer) error {
 	return func(w io.Writer) error {
+		m := MastersOf(s, view)
+		if !m.Split() {
+			_, err := w.Write(bytesOf(m.Range(p.Off, elems(p))))
+			return err
+		}
 		block := make([]float32, 1<<16)
 		for at, n := int64(0), elems(p); at < n; at += int64(len(block)) {
 			b := block[:min(n-at, int64(len(block)))]

@@ -165,7 +165,7 @@ func (d *debugRun) load() error {
 
 // dump copies a part of every parameter's state: its gradient, or its weights.
 func (d *debugRun) dump(prefix string, which func(s *plan.Slab, view checkpoint.View) checkpoint.Masters) {
-	state := slabs{e: d.engine}
+	state := slabs{e: d.engine, readOnly: true}
 	for i := range d.prog.Plan.Slabs {
 		s := &d.prog.Plan.Slabs[i]
 		values := which(s, state.view)

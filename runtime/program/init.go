@@ -16,25 +16,33 @@ import (
 // parameter is a pure function of the seed, the parameter's path and i, so it does not depend
 // on placement, slabs, threads or what else the model has.
 func initialize(e *engine.Engine, seed int64) error {
-	state := slabs{e: e}
+	state := slabs{e: e, fresh: true}
+	for i := range e.Plan().Slabs {
+		s := &e.Plan().Slabs[i]
+		initSlab(s, checkpoint.MastersOf(s, state.view), seed)
+		if err := state.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// initSlab fills one slab's weights, on all cores. In host memory this is where they are first
+// touched.
+func initSlab(s *plan.Slab, masters checkpoint.Masters, seed int64) {
 	type piece struct {
-		masters checkpoint.Masters
-		off, n  int64 // in the slab
-		key     uint64
-		from    int64 // in the parameter
-		init    plan.Init
+		off, n int64 // in the slab
+		key    uint64
+		from   int64 // in the parameter
+		init   plan.Init
 	}
 	const size = 1 << 16 // even: a pair of normals is never cut
 	var pieces []piece
-	for i := range e.Plan().Slabs {
-		s := &e.Plan().Slabs[i]
-		masters := checkpoint.MastersOf(s, state.view)
-		for _, p := range s.Params {
-			n := elems(p.Shape)
-			for from := int64(0); from < n; from += size {
-				to := min(from+size, n)
-				pieces = append(pieces, piece{masters, p.Off + from, to - from, paramKey(seed, p.Name), from, p.Init})
-			}
+	for _, p := range s.Params {
+		n := elems(p.Shape)
+		for from := int64(0); from < n; from += size {
+			to := min(from+size, n)
+			pieces = append(pieces, piece{p.Off + from, to - from, paramKey(seed, p.Name), from, p.Init})
 		}
 	}
 	var next atomic.Int64
@@ -44,20 +52,19 @@ func initialize(e *engine.Engine, seed int64) error {
 			var block []float32 // masters before they are split
 			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
 				p := &pieces[i]
-				if !p.masters.Split() {
-					fillInit(p.masters.Range(p.off, p.n), p.key, p.from, p.init)
+				if !masters.Split() {
+					fillInit(masters.Range(p.off, p.n), p.key, p.from, p.init)
 					continue
 				}
 				if block == nil {
 					block = make([]float32, size)
 				}
 				fillInit(block[:p.n], p.key, p.from, p.init)
-				p.masters.Write(p.off, block[:p.n])
+				masters.Write(p.off, block[:p.n])
 			}
 		})
 	}
 	wg.Wait()
-	return state.flush()
 }
 
 func elems(shape []int64) int64 {

@@ -33,6 +33,7 @@ type session struct {
 
 	engine   *engine.Engine
 	metrics  *telemetry.Metrics
+	routing  *routing  // nil: the model has no routers
 	profiler *profiler // nil: none
 	eta      telemetry.ETA
 	tokens   int64 // targets trained on so far
@@ -97,6 +98,10 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = first(err, s.metrics.Close()) }()
+	if s.routing, err = s.openRouting(errw); err != nil {
+		return err
+	}
+	defer func() { err = first(err, s.routing.close()) }()
 	s.stop = watch(errw)
 	defer s.stop.end()
 	fmt.Fprint(out, telemetry.Table(s.table()))
@@ -247,6 +252,9 @@ func (s *session) run() error {
 	if err != nil && !errors.Is(err, errInterrupted) {
 		return err
 	}
+	if err := s.routed(s.engine.State().Step); err != nil {
+		return err
+	}
 	if s.savedStep != s.engine.State().Step && !s.noSave {
 		return s.save(s.engine.State())
 	}
@@ -289,11 +297,9 @@ func (s *session) save(st engine.State) error {
 		keep = 3
 	}
 	start := time.Now()
-	state := slabs{e: s.engine}
+	state := slabs{e: s.engine, readOnly: true}
 	files := checkpoint.FromSlabs(s.plan, state.view)
-	if state.err != nil {
-		return state.err
-	}
+	state.guard(files)
 	path, err := checkpoint.Save(s.out, checkpoint.State{
 		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
 		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.dataID(),
