@@ -11,12 +11,38 @@ import (
 var text string
 
 var (
-	forwardCUDA       = &device.Source{Text: text, Func: "layernorm_forward", Grid: teams, Spec: spec}
-	backwardInputCUDA = &device.Source{Text: text, Func: "layernorm_backward_input", Grid: teams, Spec: spec}
-	// The sums over rows do not depend on how rows are held, but share the text.
-	backwardWeightCUDA = columns("layernorm_weight_terms", "layernorm_weight_sums")
-	backwardBiasCUDA   = columns("layernorm_bias_terms", "layernorm_bias_sums")
+	forwardCUDA  = &device.Source{Text: text, Func: "layernorm_forward", Grid: teams, Spec: spec}
+	backwardCUDA = &device.Source{Pick: pick}
+	sweepCUDA    = &device.Source{
+		Text: text, Func: "layernorm_backward", Spec: spec,
+		Grid: func(a *device.Args) device.Grid {
+			lanes, units := grid.Team(a.I[1])
+			return grid.Sweep(a.I[0], lanes, units)
+		},
+		Work: func(a *device.Args) int64 {
+			lanes, units := grid.Team(a.I[1])
+			return grid.SweepWork(a.I[0], lanes, units, 2*a.I[1])
+		},
+		Next: &device.Source{
+			Text: text, Func: "layernorm_backward_sums", Spec: spec,
+			Grid: func(a *device.Args) device.Grid { return grid.ColumnsEnd(2 * a.I[1]) },
+		},
+	}
+	inputCUDA = &device.Source{Text: text, Func: "layernorm_backward_input", Grid: teams, Spec: spec}
+	apartCUDA = columns("layernorm_weight_terms", "layernorm_weight_sums", columns("layernorm_bias_terms", "layernorm_bias_sums", inputCUDA))
 )
+
+// pick takes the sweep where rows are held and aligned.
+func pick(_ device.Target, a *device.Args) *device.Source {
+	lanes, units := grid.Team(a.I[1])
+	switch {
+	case a.P[8].Nil() && a.P[10].Nil():
+		return inputCUDA
+	case grid.Sweeps(lanes, units) && grid.Aligned(a.P[0], a.P[1], a.P[4], a.P[5], a.P[6]):
+		return sweepCUDA
+	}
+	return apartCUDA
+}
 
 // A team of threads takes a row of I[1] elements.
 
@@ -30,13 +56,13 @@ func teams(a *device.Args) device.Grid {
 	return grid.Rows(a.I[0], lanes)
 }
 
-func columns(terms, sums string) *device.Source {
+func columns(terms, sums string, next *device.Source) *device.Source {
 	return &device.Source{
 		Text: text, Func: terms, Spec: spec,
 		Grid: func(a *device.Args) device.Grid { return grid.Columns(a.I[0], a.I[1]) },
 		Work: func(a *device.Args) int64 { return grid.ColumnWork(a.I[0], a.I[1]) },
 		Next: &device.Source{
-			Text: text, Func: sums, Spec: spec,
+			Text: text, Func: sums, Spec: spec, Next: next,
 			Grid: func(a *device.Args) device.Grid { return grid.ColumnsEnd(a.I[1]) },
 		},
 	}

@@ -5,8 +5,11 @@
 //mtc:spec 32 0
 //mtc:spec 256 0
 //mtc:spec 16 1
+//mtc:spec 32 2
 //mtc:spec 32 3
+//mtc:spec 32 4
 //mtc:spec 224 2
+//mtc:spec 512 2
 //mtc:spec 1024 8
 #define LANES (S0 ? S0 : 32)
 #define BLOCK (LANES > 32 ? LANES : TEAM_THREADS)
@@ -65,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) layernorm_forward(Args a) {
     forward<false>(a);
 }
 
-// p = {x, weight or null, mean, inv, dy, add or null, dx}, i = {rows, D}.
+// dx alone.
 template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
     constexpr int E = FAST ? 8 : 1;
     const int n = (int)a.i[1];
@@ -110,6 +113,84 @@ template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
     });
 }
 
+// The whole backward pass in one sweep over the rows: dx, and of each block the sums of dweight and
+// dbias over its rows, [blocks, 2, D] in work. All is aligned.
+// p = {x, weight or null, mean, inv, dy, add or null, dx, add or null, dweight or null, add or null,
+// dbias or null}, i = {rows, D}.
+template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
+    const int n = (int)a.i[1];
+    const i64 rows = a.i[0], blocks = LANES <= 32 ? ceil_div(rows, TEAM_THREADS / LANES) : rows;
+    const wgt_t* weight = (const wgt_t*)a.p[1];
+    float dw[UNITS][8], db[UNITS][8];
+#pragma unroll
+    for (int k = 0; k < UNITS; k++)
+#pragma unroll
+        for (int e = 0; e < 8; e++) dw[k][e] = db[k][e] = 0.0f;
+    for (i64 block = blockIdx.x; block < blocks; block += gridDim.x) {
+        const Team<LANES> team(rows, block);
+        const i64 at = team.row * n;
+        const act_t* add = a.p[5] ? (const act_t*)a.p[5] + at : nullptr;
+        act_t* dx = (act_t*)a.p[6] + at;
+        const Kept<act_t, LANES, UNITS, true> x((const act_t*)a.p[0] + at, n, team.lane);
+        const Kept<act_t, LANES, UNITS, true> dy((const act_t*)a.p[4] + at, n, team.lane);
+        const Kept<act_t, LANES, UNITS, true> more(add, n, team.lane);
+        const float mean = ((const float*)a.p[2])[team.row], inv = ((const float*)a.p[3])[team.row];
+        float sum = 0.0f, dot = 0.0f;
+        each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
+            float v[8], g[8], w[8];
+            x.get(k, i, v);
+            dy.get(k, i, g);
+            if (weight) load<8>(weight + i, w);
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                const float t = weight ? g[e] * w[e] : g[e], xhat = (v[e] - mean) * inv;
+                sum += t;
+                dot += t * xhat;
+                if (team.live) dw[k][e] += g[e] * xhat, db[k][e] += g[e];
+            }
+        });
+        const float2 total = team.sum2(sum, dot);
+        const float m1 = total.x / (float)n, m2 = total.y / (float)n;
+        if (!team.live) continue;
+        each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
+            float v[8], g[8], w[8], m[8];
+            x.get(k, i, v);
+            dy.get(k, i, g);
+            if (weight) load<8>(weight + i, w);
+            if (add) more.get(k, i, m);
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                const float t = weight ? g[e] * w[e] : g[e];
+                const float d = (t - m1 - (v[e] - mean) * inv * m2) * inv;
+                v[e] = add ? m[e] + d : d;
+            }
+            store<8>(dx + i, v);
+        });
+    }
+    float* out = (float*)a.work + (i64)blockIdx.x * 2 * n;
+    sweep_sums<LANES, UNITS>(dw, n, out);
+    sweep_sums<LANES, UNITS>(db, n, out + n);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, sweep_share<LANES, S1>) layernorm_backward(Args a) {
+    if constexpr (sweeps<LANES, S1>) sweep<S1>(a);
+}
+
+// The second launch: blocks of 32 of the 2 D sums.
+extern "C" __global__ void __launch_bounds__(1024) layernorm_backward_sums(Args a) {
+    if constexpr (sweeps<LANES, S1>) {
+        const i64 n = a.i[1], j = (i64)blockIdx.x * 32 + threadIdx.x % 32;
+        const float s = fold_terms((const float*)a.work, sweep_blocks<LANES, S1>(a.i[0]), 2 * n, j, j < 2 * n);
+        if (threadIdx.x >= 32 || j >= 2 * n) return;
+        const float* add = (const float*)(j < n ? a.p[7] : a.p[9]);
+        float* out = (float*)(j < n ? a.p[8] : a.p[10]);
+        const i64 c = j < n ? j : j - n;
+        if (out) out[c] = plus(add, c, s);
+    }
+}
+
+// The same in passes of their own, for rows that are not held or not aligned: these first, since dx
+// may lie where x or dy does.
 extern "C" __global__ void __launch_bounds__(BLOCK) layernorm_backward_input(Args a) {
     if constexpr (S1 > 0) {
         if (aligned(bits_of(a.p[0]) | bits_of(a.p[1]) | bits_of(a.p[4]) | bits_of(a.p[5]) | bits_of(a.p[6])))
@@ -133,22 +214,21 @@ struct Terms {
     }
 };
 
-// p = {x, mean, inv, dy, add or null, dweight [D] f32}, i = {rows, D}.
 extern "C" __global__ void __launch_bounds__(256) layernorm_weight_terms(Args a) {
+    if (!a.p[8]) return;
     const i64 d = a.i[1];
-    const Terms t = {(const act_t*)a.p[0], (const act_t*)a.p[3], (const float*)a.p[1], (const float*)a.p[2], d};
+    const Terms t = {(const act_t*)a.p[0], (const act_t*)a.p[4], (const float*)a.p[2], (const float*)a.p[3], d};
     column_terms(a.i[0], d, d % 8 == 0 && aligned(bits_of(t.x) | bits_of(t.dy)), (float*)a.work, t);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) layernorm_weight_sums(Args a) {
-    column_finish(a.i[0], a.i[1], a.i[1], (const float*)a.work, (const float*)a.p[4], (float*)a.p[5]);
+    if (a.p[8]) column_finish(a.i[0], a.i[1], a.i[1], (const float*)a.work, (const float*)a.p[7], (float*)a.p[8]);
 }
 
-// p = {dy, add or null, dbias [D] f32}, i = {rows, D}.
 extern "C" __global__ void __launch_bounds__(256) layernorm_bias_terms(Args a) {
-    column_values((const act_t*)a.p[0], a.i[0], a.i[1], a.i[1], (float*)a.work);
+    if (a.p[10]) column_values((const act_t*)a.p[4], a.i[0], a.i[1], a.i[1], (float*)a.work);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) layernorm_bias_sums(Args a) {
-    column_finish(a.i[0], a.i[1], a.i[1], (const float*)a.work, (const float*)a.p[1], (float*)a.p[2]);
+    if (a.p[10]) column_finish(a.i[0], a.i[1], a.i[1], (const float*)a.work, (const float*)a.p[9], (float*)a.p[10]);
 }

@@ -34,18 +34,22 @@ var Def = &op.Def{
 		Func: "Forward", Reads: []string{"x", "weight", "bias"}, Writes: []string{"y", "mean", "inv"},
 		InPlace: [][2]string{{"x", "y"}},
 	}, op.PerElement(8)),
-	Backward: []op.Launch{
-		op.WithCost(op.Launch{
-			Func: "BackwardInput", Reads: []string{"x", "weight", "mean", "inv", "d.y"}, Writes: []string{"d.x"}, Adds: []string{"d.x"},
-			InPlace: [][2]string{{"x", "d.x"}, {"d.y", "d.x"}},
-		}, op.PerElement(11)),
-		op.WithCost(op.Launch{
-			Func: "BackwardWeight", Reads: []string{"x", "mean", "inv", "d.y"}, Writes: []string{"d.weight"}, Adds: []string{"d.weight"},
-		}, op.PerElement(4)),
-		op.WithCost(op.Launch{
-			Func: "BackwardBias", Reads: []string{"d.y"}, Writes: []string{"d.bias"}, Adds: []string{"d.bias"},
-		}, op.PerElement(1)),
-	},
+	Backward: []op.Launch{op.WithCost(op.Launch{
+		Func: "Backward", Reads: []string{"x", "weight", "mean", "inv", "d.y"},
+		Writes: []string{"d.x", "d.weight", "d.bias"}, Adds: []string{"d.x", "d.weight", "d.bias"},
+		InPlace: [][2]string{{"x", "d.x"}, {"d.y", "d.x"}},
+	}, backwardFLOPs)},
+}
+
+func backwardFLOPs(c *op.Call, s op.Sizes) int64 {
+	n := int64(11)
+	if c.Bool("weight") {
+		n += 4
+	}
+	if c.Bool("bias") {
+		n++
+	}
+	return n * s.Elems(c.Out.Shape)
 }
 
 func infer(c *op.Call) error {

@@ -24,6 +24,23 @@ func forwardCPU(c device.CPU, a *device.Args) {
 	})
 }
 
+// backwardCPU makes the sums over rows first, since dx may lie where x or dy does.
+func backwardCPU(c device.CPU, a *device.Args) {
+	rows, d := a.I[0], a.I[1]
+	x, mean, inv, dy := c.F32(a.P[0], rows*d), c.F32(a.P[2], rows), c.F32(a.P[3], rows), c.F32(a.P[4], rows*d)
+	if !a.P[8].Nil() {
+		loops.SumRows(c, rows, d, c.F32(a.P[8], d), c.F32(a.P[7], d), func(acc []float32, r int64) {
+			vec.NormWeight(acc, nil, dy[r*d:(r+1)*d], x[r*d:(r+1)*d], mean[r], inv[r])
+		})
+	}
+	if !a.P[10].Nil() {
+		loops.SumRows(c, rows, d, c.F32(a.P[10], d), c.F32(a.P[9], d), func(acc []float32, r int64) {
+			vec.Add(acc, acc, dy[r*d:(r+1)*d])
+		})
+	}
+	backwardInputCPU(c, a)
+}
+
 // backwardInputCPU makes xhat in scratch memory before it takes mean(g * xhat): taking it
 // from sums over x would cancel where the mean of a row is large against its deviation.
 func backwardInputCPU(c device.CPU, a *device.Args) {
@@ -46,21 +63,5 @@ func backwardInputCPU(c device.CPU, a *device.Args) {
 			vec.NormBackward(dx[i:j], loops.Slice(add, i, j), dy[i:j], x[i:j], weight,
 				mean[r], inv[r], float32(g/float64(d)), float32(gx/float64(d)))
 		}
-	})
-}
-
-func backwardWeightCPU(c device.CPU, a *device.Args) {
-	rows, d := a.I[0], a.I[1]
-	x, mean, inv, dy := c.F32(a.P[0], rows*d), c.F32(a.P[1], rows), c.F32(a.P[2], rows), c.F32(a.P[3], rows*d)
-	loops.SumRows(c, rows, d, c.F32(a.P[5], d), c.F32(a.P[4], d), func(acc []float32, r int64) {
-		vec.NormWeight(acc, nil, dy[r*d:(r+1)*d], x[r*d:(r+1)*d], mean[r], inv[r])
-	})
-}
-
-func backwardBiasCPU(c device.CPU, a *device.Args) {
-	rows, d := a.I[0], a.I[1]
-	dy := c.F32(a.P[0], rows*d)
-	loops.SumRows(c, rows, d, c.F32(a.P[2], d), c.F32(a.P[1], d), func(acc []float32, r int64) {
-		vec.Add(acc, acc, dy[r*d:(r+1)*d])
 	})
 }

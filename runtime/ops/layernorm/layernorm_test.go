@@ -15,38 +15,36 @@ func TestLayerNorm(t *testing.T) {
 	optest.Run(t, optest.Case{
 		Def: Def,
 		Funcs: map[string]any{
-			"Forward": Forward, "BackwardInput": BackwardInput,
-			"BackwardWeight": BackwardWeight, "BackwardBias": BackwardBias,
+			"Forward": Forward, "Backward": Backward,
 		},
 		Good: []optest.Good{{
 			Name: "weight and bias", In: in, Out: "[B, T, D = 12]", Batch: 2, Seq: 3,
 			// 72 elements. In bytes x, y and gradients are 288, weight and bias 48, mean and inv 24.
 			Cost: map[string]op.Cost{
-				"Forward":        {FLOPs: 8 * 72, Bytes: 2*288 + 2*48 + 2*24},
-				"BackwardInput":  {FLOPs: 11 * 72, Bytes: 3*288 + 48 + 2*24},
-				"BackwardWeight": {FLOPs: 4 * 72, Bytes: 2*288 + 48 + 2*24},
-				"BackwardBias":   {FLOPs: 72, Bytes: 288 + 48},
+				"Forward":  {FLOPs: 8 * 72, Bytes: 2*288 + 2*48 + 2*24},
+				"Backward": {FLOPs: 16 * 72, Bytes: 3*288 + 3*48 + 2*24},
 			},
 			Ref: reference,
 		}, {
 			Name: "weight", In: in, Attr: map[string]op.Value{"bias": no}, Out: "[B, T, D = 12]", Batch: 2, Seq: 3,
 			Cost: map[string]op.Cost{
-				"Forward":        {FLOPs: 8 * 72, Bytes: 2*288 + 48 + 2*24},
-				"BackwardInput":  {FLOPs: 11 * 72, Bytes: 3*288 + 48 + 2*24},
-				"BackwardWeight": {FLOPs: 4 * 72, Bytes: 2*288 + 48 + 2*24},
+				"Forward":  {FLOPs: 8 * 72, Bytes: 2*288 + 48 + 2*24},
+				"Backward": {FLOPs: 15 * 72, Bytes: 3*288 + 2*48 + 2*24},
 			},
 			Ref: reference,
 		}, {
 			Name: "bare", In: in, Attr: map[string]op.Value{"weight": no, "bias": no}, Out: "[B, T, D = 12]", Batch: 2, Seq: 3,
 			Cost: map[string]op.Cost{
-				"Forward":       {FLOPs: 8 * 72, Bytes: 2*288 + 2*24},
-				"BackwardInput": {FLOPs: 11 * 72, Bytes: 3*288 + 2*24},
+				"Forward":  {FLOPs: 8 * 72, Bytes: 2*288 + 2*24},
+				"Backward": {FLOPs: 11 * 72, Bytes: 3*288 + 2*24},
 			},
 			Ref: reference,
 		}},
 		Wide: []optest.Good{
 			{Name: "a part of a warp", In: []tensor.Type{optest.F32(40)}, Batch: 1, Seq: 21},
 			{Name: "a warp", In: []tensor.Type{optest.F32(768)}, Batch: 1, Seq: 67},
+			{Name: "rows for several sweeps", In: []tensor.Type{optest.F32(1024)}, Batch: 1, Seq: 132*2*8 + 9},
+			{Name: "a bias alone", In: []tensor.Type{optest.F32(64)}, Batch: 1, Seq: 41, Attr: map[string]op.Value{"weight": no}},
 			{Name: "a block", In: []tensor.Type{optest.F32(3584)}, Batch: 1, Seq: 5},
 			{Name: "a large block", In: []tensor.Type{optest.F32(18944)}, Batch: 1, Seq: 2},
 			{Name: "odd", In: []tensor.Type{optest.F32(1001)}, Batch: 1, Seq: 35},
@@ -98,7 +96,7 @@ func TestFarMean(t *testing.T) {
 		m := optest.NewMachine(t, 1)
 		px, pdy, py, pdx, mean, inv := m.F32(x...), m.F32(dy...), m.Bytes(4*d), m.Bytes(4*d), m.Bytes(4), m.Bytes(4)
 		Forward(m.Queue, ForwardArgs{X: px, Y: py, Mean: mean, Inv: inv, Rows: 1, D: d, Eps: 1e-5})
-		BackwardInput(m.Queue, BackwardInputArgs{X: px, DY: pdy, Mean: mean, Inv: inv, DX: pdx, Rows: 1, D: d, Eps: 1e-5})
+		Backward(m.Queue, BackwardArgs{X: px, DY: pdy, Mean: mean, Inv: inv, DX: pdx, Rows: 1, D: d, Eps: 1e-5})
 		m.Sync()
 		return m.ReadF32(py, d), m.ReadF32(pdx, d)
 	}

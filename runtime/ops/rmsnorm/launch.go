@@ -23,44 +23,25 @@ func Forward(q device.Queue, a ForwardArgs) {
 	})
 }
 
-// BackwardInputArgs are the arguments of BackwardInput.
-type BackwardInputArgs struct {
-	X, DY     device.Ptr // [Rows, D]
-	Weight    device.Ptr // [Per], may be nil
-	Inv       device.Ptr // [Rows, D/Per]
-	AddDX, DX device.Ptr // [Rows, D]
-	Rows, D   int
-	Per       int
-	Eps       float32
-}
-
-var backwardInput = device.Kernel{Name: "rmsnorm.backward_input", CPU: backwardInputCPU, CUDA: backwardInputCUDA}
-
-// BackwardInput sets DX = AddDX + Inv * (G - Xhat * mean(G * Xhat)), with G = DY * Weight and
-// Xhat = X * Inv.
-func BackwardInput(q device.Queue, a BackwardInputArgs) {
-	q.Launch(&backwardInput, device.Args{
-		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Inv, a.DY, a.AddDX, a.DX},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D), int64(a.Per)},
-	})
-}
-
-// BackwardWeightArgs are the arguments of BackwardWeight.
-type BackwardWeightArgs struct {
+// BackwardArgs are the arguments of Backward.
+type BackwardArgs struct {
 	X, DY               device.Ptr // [Rows, D]
+	Weight              device.Ptr // [Per], may be nil
 	Inv                 device.Ptr // [Rows, D/Per]
-	AddDWeight, DWeight device.Ptr // [Per]
+	AddDX, DX           device.Ptr // [Rows, D]
+	AddDWeight, DWeight device.Ptr // [Per], nil without a weight
 	Rows, D             int
 	Per                 int
 	Eps                 float32
 }
 
-var backwardWeight = device.Kernel{Name: "rmsnorm.backward_weight", CPU: backwardWeightCPU, CUDA: backwardWeightCUDA}
+var backward = device.Kernel{Name: "rmsnorm.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
-// BackwardWeight sets DWeight = AddDWeight + the sum over rows and groups of DY * X * Inv.
-func BackwardWeight(q device.Queue, a BackwardWeightArgs) {
-	q.Launch(&backwardWeight, device.Args{
-		P: [device.MaxPtrs]device.Ptr{a.X, a.Inv, a.DY, a.AddDWeight, a.DWeight},
+// Backward sets DX = AddDX + Inv * (G - Xhat * mean(G * Xhat)), with G = DY * Weight and
+// Xhat = X * Inv, and DWeight = AddDWeight + the sum over rows and groups of DY * Xhat.
+func Backward(q device.Queue, a BackwardArgs) {
+	q.Launch(&backward, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Inv, a.DY, a.AddDX, a.DX, a.AddDWeight, a.DWeight},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D), int64(a.Per)},
 	})
 }

@@ -5,8 +5,10 @@
 //mtc:spec 32 0
 //mtc:spec 256 0
 //mtc:spec 16 1
-//mtc:spec 32 3
+//mtc:spec 32 2
+//mtc:spec 32 4
 //mtc:spec 224 2
+//mtc:spec 512 2
 //mtc:spec 1024 8
 #define LANES (S0 ? S0 : 32)
 #define BLOCK (LANES > 32 ? LANES : TEAM_THREADS)
@@ -53,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) rmsnorm_forward(Args a) {
     forward<false>(a);
 }
 
-// p = {x, weight or null, inv, dy, add or null, dx}, i = {rows, D, Per}.
+// dx alone.
 template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
     constexpr int E = FAST ? 8 : 1;
     const int n = (int)a.i[2];
@@ -93,6 +95,74 @@ template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
     });
 }
 
+// The whole backward pass in one sweep over the groups: dx, and of each block the sum of dweight
+// over its groups, [blocks, Per] in work. All is aligned.
+// p = {x, weight or null, inv, dy, add or null, dx, add or null, dweight or null},
+// i = {rows, D, Per}.
+template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
+    const int n = (int)a.i[2];
+    const i64 rows = a.i[0] * (a.i[1] / n), blocks = LANES <= 32 ? ceil_div(rows, TEAM_THREADS / LANES) : rows;
+    const wgt_t* weight = (const wgt_t*)a.p[1];
+    float dw[UNITS][8];
+#pragma unroll
+    for (int k = 0; k < UNITS; k++)
+#pragma unroll
+        for (int e = 0; e < 8; e++) dw[k][e] = 0.0f;
+    for (i64 block = blockIdx.x; block < blocks; block += gridDim.x) {
+        const Team<LANES> team(rows, block);
+        const i64 at = team.row * n;
+        const act_t* add = a.p[4] ? (const act_t*)a.p[4] + at : nullptr;
+        act_t* dx = (act_t*)a.p[5] + at;
+        const Kept<act_t, LANES, UNITS, true> x((const act_t*)a.p[0] + at, n, team.lane);
+        const Kept<act_t, LANES, UNITS, true> dy((const act_t*)a.p[3] + at, n, team.lane);
+        const Kept<act_t, LANES, UNITS, true> more(add, n, team.lane);
+        const float inv = ((const float*)a.p[2])[team.row];
+        float dot = 0.0f;
+        each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
+            float v[8], g[8], w[8];
+            x.get(k, i, v);
+            dy.get(k, i, g);
+            if (weight) load<8>(weight + i, w);
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                dot += (weight ? g[e] * w[e] : g[e]) * v[e];
+                if (team.live) dw[k][e] += g[e] * (v[e] * inv);
+            }
+        });
+        const float mean = team.sum(dot) * inv / (float)n;
+        if (!team.live) continue;
+        each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
+            float v[8], g[8], w[8], m[8];
+            x.get(k, i, v);
+            dy.get(k, i, g);
+            if (weight) load<8>(weight + i, w);
+            if (add) more.get(k, i, m);
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                const float d = ((weight ? g[e] * w[e] : g[e]) - v[e] * inv * mean) * inv;
+                v[e] = add ? m[e] + d : d;
+            }
+            store<8>(dx + i, v);
+        });
+    }
+    sweep_sums<LANES, UNITS>(dw, n, (float*)a.work + (i64)blockIdx.x * n);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, sweep_share<LANES, S1>) rmsnorm_backward(Args a) {
+    if constexpr (sweeps<LANES, S1>) sweep<S1>(a);
+}
+
+// The second launch: blocks of 32 columns.
+extern "C" __global__ void __launch_bounds__(1024) rmsnorm_backward_sums(Args a) {
+    if constexpr (sweeps<LANES, S1>) {
+        const i64 n = a.i[2], j = (i64)blockIdx.x * 32 + threadIdx.x % 32;
+        const float s = fold_terms((const float*)a.work, sweep_blocks<LANES, S1>(a.i[0] * (a.i[1] / n)), n, j, j < n);
+        if (threadIdx.x < 32 && j < n) ((float*)a.p[7])[j] = plus((const float*)a.p[6], j, s);
+    }
+}
+
+// The same in passes of their own, for groups that are not held or not aligned: the weight first,
+// since dx may lie where x or dy does.
 extern "C" __global__ void __launch_bounds__(BLOCK) rmsnorm_backward_input(Args a) {
     if constexpr (S1 > 0) {
         if (aligned(bits_of(a.p[0]) | bits_of(a.p[1]) | bits_of(a.p[3]) | bits_of(a.p[4]) | bits_of(a.p[5])))
@@ -117,13 +187,12 @@ struct Terms {
     }
 };
 
-// p = {x, inv, dy, add or null, dweight [Per] f32}, i = {rows, D, Per}.
 extern "C" __global__ void __launch_bounds__(256) rmsnorm_weight_terms(Args a) {
     const i64 d = a.i[1], per = a.i[2];
-    const Terms t = {(const act_t*)a.p[0], (const act_t*)a.p[2], (const float*)a.p[1], d, d / per, (u32)per};
+    const Terms t = {(const act_t*)a.p[0], (const act_t*)a.p[3], (const float*)a.p[2], d, d / per, (u32)per};
     column_terms(a.i[0], d, d % 8 == 0 && per % 8 == 0 && aligned(bits_of(t.x) | bits_of(t.dy)), (float*)a.work, t);
 }
 
 extern "C" __global__ void __launch_bounds__(1024) rmsnorm_weight_sums(Args a) {
-    column_finish(a.i[0], a.i[1], a.i[2], (const float*)a.work, (const float*)a.p[3], (float*)a.p[4]);
+    column_finish(a.i[0], a.i[1], a.i[2], (const float*)a.work, (const float*)a.p[6], (float*)a.p[7]);
 }

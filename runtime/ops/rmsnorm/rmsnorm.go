@@ -35,15 +35,19 @@ var Def = &op.Def{
 		Func: "Forward", Reads: []string{"x", "weight"}, Writes: []string{"y", "inv"},
 		InPlace: [][2]string{{"x", "y"}},
 	}, op.PerElement(4)),
-	Backward: []op.Launch{
-		op.WithCost(op.Launch{
-			Func: "BackwardInput", Reads: []string{"x", "weight", "inv", "d.y"}, Writes: []string{"d.x"}, Adds: []string{"d.x"},
-			InPlace: [][2]string{{"x", "d.x"}, {"d.y", "d.x"}},
-		}, op.PerElement(9)),
-		op.WithCost(op.Launch{
-			Func: "BackwardWeight", Reads: []string{"x", "inv", "d.y"}, Writes: []string{"d.weight"}, Adds: []string{"d.weight"},
-		}, op.PerElement(3)),
-	},
+	Backward: []op.Launch{op.WithCost(op.Launch{
+		Func: "Backward", Reads: []string{"x", "weight", "inv", "d.y"},
+		Writes: []string{"d.x", "d.weight"}, Adds: []string{"d.x", "d.weight"},
+		InPlace: [][2]string{{"x", "d.x"}, {"d.y", "d.x"}},
+	}, backwardFLOPs)},
+}
+
+func backwardFLOPs(c *op.Call, s op.Sizes) int64 {
+	n := int64(9)
+	if c.Bool("weight") {
+		n += 3
+	}
+	return n * s.Elems(c.Out.Shape)
 }
 
 func infer(c *op.Call) error {

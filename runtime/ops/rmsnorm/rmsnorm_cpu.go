@@ -26,6 +26,22 @@ func forwardCPU(c device.CPU, a *device.Args) {
 	})
 }
 
+// backwardCPU makes the sum over rows first, since dx may lie where x or dy does.
+func backwardCPU(c device.CPU, a *device.Args) {
+	rows, d, per := a.I[0], a.I[1], a.I[2]
+	if !a.P[7].Nil() {
+		heads := d / per
+		x, inv, dy := c.F32(a.P[0], rows*d), c.F32(a.P[2], rows*heads), c.F32(a.P[3], rows*d)
+		loops.SumRows(c, rows, d, c.F32(a.P[7], per), c.F32(a.P[6], per), func(acc []float32, r int64) {
+			for h := range heads {
+				i, j := r*d+h*per, r*d+(h+1)*per
+				vec.NormWeight(acc[h*per:(h+1)*per], nil, dy[i:j], x[i:j], 0, inv[r*heads+h])
+			}
+		})
+	}
+	backwardInputCPU(c, a)
+}
+
 func backwardInputCPU(c device.CPU, a *device.Args) {
 	rows, d, per := a.I[0], a.I[1], a.I[2]
 	groups := rows * d / per
@@ -42,18 +58,6 @@ func backwardInputCPU(c device.CPU, a *device.Args) {
 			}
 			mean := float32(dot * float64(inv[g]) / float64(per))
 			vec.NormBackward(dx[i:j], loops.Slice(add, i, j), dy[i:j], x[i:j], weight, 0, inv[g], 0, mean)
-		}
-	})
-}
-
-func backwardWeightCPU(c device.CPU, a *device.Args) {
-	rows, d, per := a.I[0], a.I[1], a.I[2]
-	heads := d / per
-	x, inv, dy := c.F32(a.P[0], rows*d), c.F32(a.P[1], rows*heads), c.F32(a.P[2], rows*d)
-	loops.SumRows(c, rows, d, c.F32(a.P[4], per), c.F32(a.P[3], per), func(acc []float32, r int64) {
-		for h := range heads {
-			i, j := r*d+h*per, r*d+(h+1)*per
-			vec.NormWeight(acc[h*per:(h+1)*per], nil, dy[i:j], x[i:j], 0, inv[r*heads+h])
 		}
 	})
 }

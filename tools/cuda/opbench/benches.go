@@ -137,14 +137,9 @@ func rows(s sizes, m *memory) []bench {
 				rmsnorm.Forward(q, rmsnorm.ForwardArgs{X: x.at(i), Y: y.at(i), Weight: w, Inv: inv, Rows: r, D: d, Per: per, Eps: 1e-6})
 			}
 		}}, bench{name: "rmsnorm " + name + ", backward", bytes: 4 * size, setup: func() func(int) {
-			x, dy, dx, w, inv := m.turns(size), m.turns(size), m.turns(size), m.acts(per), m.f32(int64(r*d/per))
+			x, dy, dx, w, inv, dw := m.turns(size), m.turns(size), m.turns(size), m.acts(per), m.f32(int64(r*d/per)), m.f32(int64(per))
 			return func(i int) {
-				rmsnorm.BackwardInput(q, rmsnorm.BackwardInputArgs{X: x.at(i), DY: dy.at(i), AddDX: dx.at(i), DX: dx.at(i), Weight: w, Inv: inv, Rows: r, D: d, Per: per, Eps: 1e-6})
-			}
-		}}, bench{name: "rmsnorm " + name + ", weight", bytes: 2 * size, setup: func() func(int) {
-			x, dy, inv, dw := m.turns(size), m.turns(size), m.f32(int64(r*d/per)), m.f32(int64(per))
-			return func(i int) {
-				rmsnorm.BackwardWeight(q, rmsnorm.BackwardWeightArgs{X: x.at(i), DY: dy.at(i), Inv: inv, DWeight: dw, Rows: r, D: d, Per: per, Eps: 1e-6})
+				rmsnorm.Backward(q, rmsnorm.BackwardArgs{X: x.at(i), DY: dy.at(i), AddDX: dx.at(i), DX: dx.at(i), Weight: w, Inv: inv, DWeight: dw, Rows: r, D: d, Per: per, Eps: 1e-6})
 			}
 		}})
 	}
@@ -161,18 +156,9 @@ func rows(s sizes, m *memory) []bench {
 			}
 		}}, bench{name: name + ", backward", bytes: 4 * size, setup: func() func(int) {
 			x, dy, dx, w, mean, inv := m.turns(size), m.turns(size), m.turns(size), m.acts(d), m.f32(int64(r)), m.f32(int64(r))
+			dw, db := m.f32(int64(d)), m.f32(int64(d))
 			return func(i int) {
-				layernorm.BackwardInput(q, layernorm.BackwardInputArgs{X: x.at(i), DY: dy.at(i), AddDX: dx.at(i), DX: dx.at(i), Weight: w, Mean: mean, Inv: inv, Rows: r, D: d})
-			}
-		}}, bench{name: name + ", weight", bytes: 2 * size, setup: func() func(int) {
-			x, dy, mean, inv, dw := m.turns(size), m.turns(size), m.f32(int64(r)), m.f32(int64(r)), m.f32(int64(d))
-			return func(i int) {
-				layernorm.BackwardWeight(q, layernorm.BackwardWeightArgs{X: x.at(i), DY: dy.at(i), Mean: mean, Inv: inv, DWeight: dw, Rows: r, D: d})
-			}
-		}}, bench{name: name + ", bias", bytes: size, setup: func() func(int) {
-			dy, db := m.turns(size), m.f32(int64(d))
-			return func(i int) {
-				layernorm.BackwardBias(q, layernorm.BackwardBiasArgs{DY: dy.at(i), DBias: db, Rows: r, D: d})
+				layernorm.Backward(q, layernorm.BackwardArgs{X: x.at(i), DY: dy.at(i), AddDX: dx.at(i), DX: dx.at(i), Weight: w, Mean: mean, Inv: inv, DWeight: dw, DBias: db, Rows: r, D: d})
 			}
 		}})
 	}

@@ -115,7 +115,7 @@ func bigCases() []bigCase {
 			rmsnorm.Forward(q, rmsnorm.ForwardArgs{X: in[0], Y: out[0], Inv: stats[0], Rows: rows, D: bigD, Per: bigD, Eps: 1e-6})
 		}),
 		byRows("rmsnorm, backward", 2, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
-			rmsnorm.BackwardInput(q, rmsnorm.BackwardInputArgs{X: in[0], DY: in[1], DX: out[0], Inv: stats[0], Rows: rows, D: bigD, Per: bigD, Eps: 1e-6})
+			rmsnorm.Backward(q, rmsnorm.BackwardArgs{X: in[0], DY: in[1], DX: out[0], Inv: stats[0], Rows: rows, D: bigD, Per: bigD, Eps: 1e-6})
 		}),
 		byRows("layernorm", 1, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
 			layernorm.Forward(q, layernorm.ForwardArgs{X: in[0], Y: out[0], Mean: stats[0], Inv: stats[1], Rows: rows, D: bigD, Eps: 1e-6})

@@ -91,8 +91,6 @@ const (
 	LayerBackwardDGateSwiglu = 0       // [B, T, F = 512]
 	LayerBackwardDGate       = 0       // [B, T, F = 512]
 	LayerBackwardDUp         = 2097152 // [B, T, F = 512]
-	LayerBackwardDH2         = 4194304 // [B, T, D = 128]
-	LayerBackwardDH2b        = 4194304 // [B, T, D = 128]
 	LayerBackwardDA          = 0       // [B, T, 128]
 	LayerBackwardDQRope      = 524288  // [B, T, 128]
 	LayerBackwardDKRope      = 1048576 // [B, T, 64]
@@ -142,10 +140,9 @@ const (
 // Values of headLoss in Work: byte offsets.
 const (
 	HeadLossNorm    = 1048576 // [B, T, D = 128]
-	HeadLossNormInv = 2097152 // [B, T, 1]
+	HeadLossNormInv = 1572864 // [B, T, 1]
 	HeadLossHead    = 0       // [B, T, V = 256]
 	HeadLossDHead   = 0       // [B, T, V = 256]
-	HeadLossDNorm   = 1572864 // [B, T, D = 128]
 )
 
 // Values of headEvalLoss in Work: byte offsets.
@@ -281,7 +278,7 @@ var theForeign = []plan.Foreign{
 var theArenas = []plan.Arena{
 	{Name: "device.weights", Bytes: 4198912, GenBytes: 4198912},
 	{Name: "device.train", Bytes: 12596736},
-	{Name: "device.activations", Bytes: 45711360, GenBytes: 5046272},
+	{Name: "device.activations", Bytes: 45187072, GenBytes: 4521984},
 	{Name: "device.io", Bytes: 39168, GenBytes: 17664},
 	{Name: "host.io", Memory: device.HostMemory, Bytes: 18432, GenBytes: 1280},
 }
@@ -312,30 +309,30 @@ var theBuffers = []plan.Buffer{
 	{Name: "layer[2].grad", Arena: 1, Off: 10497024, Bytes: 984064},
 	{Name: "layer[3].grad", Arena: 1, Off: 11481088, Bytes: 984064},
 	{Name: "head.grad", Arena: 1, Off: 12465152, Bytes: 131584},
-	{Name: "work", Arena: 2, Bytes: 4718592},
-	{Name: "embed.out[0].micro[0]", Arena: 2, Off: 4718592, Bytes: 524288},
-	{Name: "embed.d.out[0].micro[0]", Arena: 2, Off: 5242880, Bytes: 524288},
-	{Name: "layer[0].out[0].micro[0]", Arena: 2, Off: 5242880, Bytes: 524288},
-	{Name: "layer[0].d.out[0].micro[0]", Arena: 2, Off: 15228928, Bytes: 524288},
-	{Name: "layer[0].saved.micro[0]", Arena: 2, Off: 5767168, Bytes: 9461760},
-	{Name: "layer[1].out[0].micro[0]", Arena: 2, Off: 15228928, Bytes: 524288},
-	{Name: "layer[1].d.out[0].micro[0]", Arena: 2, Off: 25214976, Bytes: 524288},
-	{Name: "layer[1].saved.micro[0]", Arena: 2, Off: 15753216, Bytes: 9461760},
-	{Name: "layer[2].out[0].micro[0]", Arena: 2, Off: 25214976, Bytes: 524288},
-	{Name: "layer[2].d.out[0].micro[0]", Arena: 2, Off: 35201024, Bytes: 524288},
-	{Name: "layer[2].saved.micro[0]", Arena: 2, Off: 25739264, Bytes: 9461760},
-	{Name: "layer[3].out[0].micro[0]", Arena: 2, Off: 35201024, Bytes: 524288},
-	{Name: "layer[3].d.out[0].micro[0]", Arena: 2, Off: 45187072, Bytes: 524288},
-	{Name: "layer[3].saved.micro[0]", Arena: 2, Off: 35725312, Bytes: 9461760},
-	{Name: "embed.gen[0]", Arena: 2, Off: 4980736, Bytes: 32768},
-	{Name: "layer[0].state", Arena: 2, Off: 4718592, Bytes: 65536},
-	{Name: "layer[0].gen[0]", Arena: 2, Off: 5013504, Bytes: 32768},
-	{Name: "layer[1].state", Arena: 2, Off: 4784128, Bytes: 65536},
-	{Name: "layer[1].gen[0]", Arena: 2, Off: 4980736, Bytes: 32768},
-	{Name: "layer[2].state", Arena: 2, Off: 4849664, Bytes: 65536},
-	{Name: "layer[2].gen[0]", Arena: 2, Off: 5013504, Bytes: 32768},
-	{Name: "layer[3].state", Arena: 2, Off: 4915200, Bytes: 65536},
-	{Name: "layer[3].gen[0]", Arena: 2, Off: 4980736, Bytes: 32768},
+	{Name: "work", Arena: 2, Bytes: 4194304},
+	{Name: "embed.out[0].micro[0]", Arena: 2, Off: 4194304, Bytes: 524288},
+	{Name: "embed.d.out[0].micro[0]", Arena: 2, Off: 4718592, Bytes: 524288},
+	{Name: "layer[0].out[0].micro[0]", Arena: 2, Off: 4718592, Bytes: 524288},
+	{Name: "layer[0].d.out[0].micro[0]", Arena: 2, Off: 14704640, Bytes: 524288},
+	{Name: "layer[0].saved.micro[0]", Arena: 2, Off: 5242880, Bytes: 9461760},
+	{Name: "layer[1].out[0].micro[0]", Arena: 2, Off: 14704640, Bytes: 524288},
+	{Name: "layer[1].d.out[0].micro[0]", Arena: 2, Off: 24690688, Bytes: 524288},
+	{Name: "layer[1].saved.micro[0]", Arena: 2, Off: 15228928, Bytes: 9461760},
+	{Name: "layer[2].out[0].micro[0]", Arena: 2, Off: 24690688, Bytes: 524288},
+	{Name: "layer[2].d.out[0].micro[0]", Arena: 2, Off: 34676736, Bytes: 524288},
+	{Name: "layer[2].saved.micro[0]", Arena: 2, Off: 25214976, Bytes: 9461760},
+	{Name: "layer[3].out[0].micro[0]", Arena: 2, Off: 34676736, Bytes: 524288},
+	{Name: "layer[3].d.out[0].micro[0]", Arena: 2, Off: 44662784, Bytes: 524288},
+	{Name: "layer[3].saved.micro[0]", Arena: 2, Off: 35201024, Bytes: 9461760},
+	{Name: "embed.gen[0]", Arena: 2, Off: 4456448, Bytes: 32768},
+	{Name: "layer[0].state", Arena: 2, Off: 4194304, Bytes: 65536},
+	{Name: "layer[0].gen[0]", Arena: 2, Off: 4489216, Bytes: 32768},
+	{Name: "layer[1].state", Arena: 2, Off: 4259840, Bytes: 65536},
+	{Name: "layer[1].gen[0]", Arena: 2, Off: 4456448, Bytes: 32768},
+	{Name: "layer[2].state", Arena: 2, Off: 4325376, Bytes: 65536},
+	{Name: "layer[2].gen[0]", Arena: 2, Off: 4489216, Bytes: 32768},
+	{Name: "layer[3].state", Arena: 2, Off: 4390912, Bytes: 65536},
+	{Name: "layer[3].gen[0]", Arena: 2, Off: 4456448, Bytes: 32768},
 	{Name: "tokens.micro[0]", Arena: 3, Off: 17664, Bytes: 4096, Parity: true},
 	{Name: "targets.micro[0]", Arena: 3, Off: 25856, Bytes: 4096, Parity: true},
 	{Name: "positions", Arena: 3, Off: 34048, Bytes: 4096},
@@ -437,15 +434,15 @@ var theTasks = []plan.Task{
 	{ID: 5, Kind: plan.Compute, Func: plan.Forward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28}, Writes: ids{31, 33}, Bind: plan.Bind{In: ids{28}, Out: ids{31}, Saved: 33, Weights: ids{7}}, Event: -1, FLOPs: 541392896, Moved: 24110080},
 	{ID: 6, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31}, Writes: ids{34, 36}, Bind: plan.Bind{In: ids{31}, Out: ids{34}, Saved: 36, Weights: ids{10}}, Event: -1, FLOPs: 541392896, Moved: 24110080},
 	{ID: 7, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34}, Writes: ids{37, 39}, Bind: plan.Bind{In: ids{34}, Out: ids{37}, Saved: 39, Weights: ids{13}}, Event: -1, FLOPs: 541392896, Moved: 24110080},
-	{ID: 8, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 2, Span: 3, Reads: ids{16, 37, 50, 52}, Writes: ids{53, 38, 24, 25}, Bind: plan.Bind{In: ids{37}, DIn: ids{38}, Work: 25, Weights: ids{16}, Grads: ids{24}, Add: []bool{false}, Targets: 50, Partials: 53, Scalars: 52}, Waits: waits{{Event: 1}}, Event: -1, FLOPs: 204996608, Moved: 10896912},
+	{ID: 8, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 2, Span: 3, Reads: ids{16, 37, 50, 52}, Writes: ids{53, 38, 24, 25}, Bind: plan.Bind{In: ids{37}, DIn: ids{38}, Work: 25, Weights: ids{16}, Grads: ids{24}, Add: []bool{false}, Targets: 50, Partials: 53, Scalars: 52}, Waits: waits{{Event: 1}}, Event: -1, FLOPs: 204996608, Moved: 9844240},
 	{ID: 9, Kind: plan.Norm, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 3, Reads: ids{24}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{24}, Norms: 58}, Event: -1, FLOPs: 65792, Moved: 131584},
-	{ID: 10, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34, 39, 38}, Writes: ids{35, 23, 25}, Bind: plan.Bind{In: ids{34}, DIn: ids{35}, DOut: ids{38}, Saved: 39, Work: 25, Weights: ids{13}, Grads: ids{23}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 10, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34, 39, 38}, Writes: ids{35, 23, 25}, Bind: plan.Bind{In: ids{34}, DIn: ids{35}, DOut: ids{38}, Saved: 39, Work: 25, Weights: ids{13}, Grads: ids{23}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 43444224},
 	{ID: 11, Kind: plan.Norm, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{23}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{23}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
-	{ID: 12, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31, 36, 35}, Writes: ids{32, 22, 25}, Bind: plan.Bind{In: ids{31}, DIn: ids{32}, DOut: ids{35}, Saved: 36, Work: 25, Weights: ids{10}, Grads: ids{22}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 12, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31, 36, 35}, Writes: ids{32, 22, 25}, Bind: plan.Bind{In: ids{31}, DIn: ids{32}, DOut: ids{35}, Saved: 36, Work: 25, Weights: ids{10}, Grads: ids{22}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 43444224},
 	{ID: 13, Kind: plan.Norm, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{22}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{22}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
-	{ID: 14, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28, 33, 32}, Writes: ids{29, 21, 25}, Bind: plan.Bind{In: ids{28}, DIn: ids{29}, DOut: ids{32}, Saved: 33, Work: 25, Weights: ids{7}, Grads: ids{21}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 14, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28, 33, 32}, Writes: ids{29, 21, 25}, Bind: plan.Bind{In: ids{28}, DIn: ids{29}, DOut: ids{32}, Saved: 33, Work: 25, Weights: ids{7}, Grads: ids{21}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 43444224},
 	{ID: 15, Kind: plan.Norm, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{21}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{21}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
-	{ID: 16, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26, 30, 29}, Writes: ids{27, 20, 25}, Bind: plan.Bind{In: ids{26}, DIn: ids{27}, DOut: ids{29}, Saved: 30, Work: 25, Weights: ids{4}, Grads: ids{20}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 16, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26, 30, 29}, Writes: ids{27, 20, 25}, Bind: plan.Bind{In: ids{26}, DIn: ids{27}, DOut: ids{29}, Saved: 30, Work: 25, Weights: ids{4}, Grads: ids{20}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 43444224},
 	{ID: 17, Kind: plan.Norm, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Reads: ids{20}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{20}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
 	{ID: 18, Kind: plan.Compute, Func: plan.Backward, Slab: -1, Span: 1, Reads: ids{49, 27}, Writes: ids{19}, Bind: plan.Bind{In: ids{49}, DIn: ids{0}, DOut: ids{27}, Weights: ids{0}, Grads: ids{19}, Add: []bool{false}}, Event: -1, FLOPs: 131072, Moved: 659456},
 	{ID: 19, Kind: plan.Norm, Micro: -1, Template: -1, Span: 1, Reads: ids{19}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{19}, Norms: 58}, Event: -1, FLOPs: 65536, Moved: 131072},
@@ -465,15 +462,15 @@ var theTasks = []plan.Task{
 	{ID: 33, List: plan.Steady, Kind: plan.Update, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Back: 1, Reads: ids{23, 52, 13, 14, 15}, Writes: ids{13, 14, 15}, Bind: plan.Bind{Weights: ids{13}, Grads: ids{23}, Scalars: 52, Moments: [2]plan.BufID{14, 15}}, Event: -1, FLOPs: 3444224, Moved: 6888448},
 	{ID: 34, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34}, Writes: ids{37, 39}, Bind: plan.Bind{In: ids{34}, Out: ids{37}, Saved: 39, Weights: ids{13}}, Event: -1, FLOPs: 541392896, Moved: 24110080},
 	{ID: 35, List: plan.Steady, Kind: plan.Update, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 3, Back: 1, Reads: ids{24, 52, 16, 17, 18}, Writes: ids{16, 17, 18}, Bind: plan.Bind{Weights: ids{16}, Grads: ids{24}, Scalars: 52, Moments: [2]plan.BufID{17, 18}}, Event: 2, FLOPs: 460544, Moved: 921088},
-	{ID: 36, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 2, Span: 3, Reads: ids{16, 37, 50, 52}, Writes: ids{53, 38, 24, 25}, Bind: plan.Bind{In: ids{37}, DIn: ids{38}, Work: 25, Weights: ids{16}, Grads: ids{24}, Add: []bool{false}, Targets: 50, Partials: 53, Scalars: 52}, Waits: waits{{Event: 1}}, Event: -1, FLOPs: 204996608, Moved: 10896912},
+	{ID: 36, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 2, Span: 3, Reads: ids{16, 37, 50, 52}, Writes: ids{53, 38, 24, 25}, Bind: plan.Bind{In: ids{37}, DIn: ids{38}, Work: 25, Weights: ids{16}, Grads: ids{24}, Add: []bool{false}, Targets: 50, Partials: 53, Scalars: 52}, Waits: waits{{Event: 1}}, Event: -1, FLOPs: 204996608, Moved: 9844240},
 	{ID: 37, List: plan.Steady, Kind: plan.Norm, Unit: 5, Slab: 5, Micro: -1, Template: -1, Span: 3, Reads: ids{24}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{24}, Norms: 58}, Event: -1, FLOPs: 65792, Moved: 131584},
-	{ID: 38, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34, 39, 38}, Writes: ids{35, 23, 25}, Bind: plan.Bind{In: ids{34}, DIn: ids{35}, DOut: ids{38}, Saved: 39, Work: 25, Weights: ids{13}, Grads: ids{23}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 38, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 1, Span: 2, Reads: ids{13, 65, 34, 39, 38}, Writes: ids{35, 23, 25}, Bind: plan.Bind{In: ids{34}, DIn: ids{35}, DOut: ids{38}, Saved: 39, Work: 25, Weights: ids{13}, Grads: ids{23}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 43444224},
 	{ID: 39, List: plan.Steady, Kind: plan.Norm, Unit: 4, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{23}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{23}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
-	{ID: 40, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31, 36, 35}, Writes: ids{32, 22, 25}, Bind: plan.Bind{In: ids{31}, DIn: ids{32}, DOut: ids{35}, Saved: 36, Work: 25, Weights: ids{10}, Grads: ids{22}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 40, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{10, 65, 31, 36, 35}, Writes: ids{32, 22, 25}, Bind: plan.Bind{In: ids{31}, DIn: ids{32}, DOut: ids{35}, Saved: 36, Work: 25, Weights: ids{10}, Grads: ids{22}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 43444224},
 	{ID: 41, List: plan.Steady, Kind: plan.Norm, Unit: 3, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{22}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{22}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
-	{ID: 42, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28, 33, 32}, Writes: ids{29, 21, 25}, Bind: plan.Bind{In: ids{28}, DIn: ids{29}, DOut: ids{32}, Saved: 33, Work: 25, Weights: ids{7}, Grads: ids{21}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 42, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 1, Span: 2, Reads: ids{7, 65, 28, 33, 32}, Writes: ids{29, 21, 25}, Bind: plan.Bind{In: ids{28}, DIn: ids{29}, DOut: ids{32}, Saved: 33, Work: 25, Weights: ids{7}, Grads: ids{21}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 43444224},
 	{ID: 43, List: plan.Steady, Kind: plan.Norm, Unit: 2, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{21}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{21}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
-	{ID: 44, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26, 30, 29}, Writes: ids{27, 20, 25}, Bind: plan.Bind{In: ids{26}, DIn: ids{27}, DOut: ids{29}, Saved: 30, Work: 25, Weights: ids{4}, Grads: ids{20}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 45549568},
+	{ID: 44, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{4, 65, 26, 30, 29}, Writes: ids{27, 20, 25}, Bind: plan.Bind{In: ids{26}, DIn: ids{27}, DOut: ids{29}, Saved: 30, Work: 25, Weights: ids{4}, Grads: ids{20}, Add: []bool{false}}, Event: -1, FLOPs: 1101398016, Moved: 43444224},
 	{ID: 45, List: plan.Steady, Kind: plan.Norm, Unit: 1, Slab: 1, Micro: -1, Template: -1, Span: 2, Reads: ids{20}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{20}, Norms: 58}, Event: -1, FLOPs: 492032, Moved: 984064},
 	{ID: 46, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Slab: -1, Span: 1, Reads: ids{49, 27}, Writes: ids{19}, Bind: plan.Bind{In: ids{49}, DIn: ids{0}, DOut: ids{27}, Weights: ids{0}, Grads: ids{19}, Add: []bool{false}}, Event: -1, FLOPs: 131072, Moved: 659456},
 	{ID: 47, List: plan.Steady, Kind: plan.Norm, Micro: -1, Template: -1, Span: 1, Reads: ids{19}, Writes: ids{58}, Bind: plan.Bind{Grads: ids{19}, Norms: 58}, Event: -1, FLOPs: 65536, Moved: 131072},

@@ -23,12 +23,14 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 	dX := b.DIn[0]         // [B, T, D = 128]
 	partials := b.Partials // [4]
 
+	// Passing through the place of a result.
+	dNorm := b.DIn[0] // [B, T, D = 128]
+
 	// Work memory; values that are not needed at once share it.
 	norm := b.Work.At(HeadLossNorm)       // [B, T, D = 128]
 	normInv := b.Work.At(HeadLossNormInv) // [B, T, 1]
 	head := b.Work.At(HeadLossHead)       // [B, T, V = 256]
 	dHead := b.Work.At(HeadLossDHead)     // [B, T, V = 256]
-	dNorm := b.Work.At(HeadLossDNorm)     // [B, T, D = 128]
 
 	// Weights.
 	w := b.Weights[0]
@@ -55,13 +57,9 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 		DWeight: b.Grad(0, HeadHeadWeightGrad), AddDWeight: b.GradAdd(0, HeadHeadWeightGrad),
 		Rows: Rows, In: 128, Out: 256,
 	}) // nano.mt:21
-	rmsnorm.BackwardInput(queue, rmsnorm.BackwardInputArgs{
-		X: x, Weight: w.At(HeadNormWeight), Inv: normInv, DY: dNorm, DX: dX,
-		Rows: Rows, D: 128, Per: 128, Eps: 1e-06,
-	}) // nano.mt:21
-	rmsnorm.BackwardWeight(queue, rmsnorm.BackwardWeightArgs{
-		X: x, Inv: normInv, DY: dNorm,
-		DWeight: b.Grad(0, HeadNormWeightGrad), AddDWeight: b.GradAdd(0, HeadNormWeightGrad),
+	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
+		X: x, Weight: w.At(HeadNormWeight), Inv: normInv, DY: dNorm,
+		DX: dX, DWeight: b.Grad(0, HeadNormWeightGrad), AddDWeight: b.GradAdd(0, HeadNormWeightGrad),
 		Rows: Rows, D: 128, Per: 128, Eps: 1e-06,
 	}) // nano.mt:21
 }

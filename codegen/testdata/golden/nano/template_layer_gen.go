@@ -85,7 +85,9 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 	dX := b.DIn[0]   // [B, T, D = 128]
 
 	// Passing through the place of a result.
-	dX2 := b.DIn[0] // [B, T, D = 128]
+	dH2 := b.DIn[0]  // [B, T, D = 128]
+	dH2b := b.DIn[0] // [B, T, D = 128]
+	dX2 := b.DIn[0]  // [B, T, D = 128]
 
 	// Constant tables.
 	ropeCs := b.Tables[0] // [T, 2, 16]
@@ -109,8 +111,6 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 	dGateSwiglu := b.Work.At(LayerBackwardDGateSwiglu) // [B, T, F = 512]
 	dGate := b.Work.At(LayerBackwardDGate)             // [B, T, F = 512]
 	dUp := b.Work.At(LayerBackwardDUp)                 // [B, T, F = 512]
-	dH2 := b.Work.At(LayerBackwardDH2)                 // [B, T, D = 128]
-	dH2b := b.Work.At(LayerBackwardDH2b)               // [B, T, D = 128]
 	dA := b.Work.At(LayerBackwardDA)                   // [B, T, 128]
 	dQRope := b.Work.At(LayerBackwardDQRope)           // [B, T, 128]
 	dKRope := b.Work.At(LayerBackwardDKRope)           // [B, T, 64]
@@ -154,14 +154,11 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		DWeight: b.Grad(0, LayerGateWeightGrad), AddDWeight: b.GradAdd(0, LayerGateWeightGrad),
 		Rows: Rows, In: 128, Out: 512,
 	}) // nano.mt:15
-	rmsnorm.BackwardInput(queue, rmsnorm.BackwardInputArgs{
-		X: x2, Weight: w.At(LayerMlpNormWeight), Inv: h2Inv, DY: dH2b, DX: dX2, AddDX: dX3,
-		Rows: Rows, D: 128, Per: 128, Eps: 1e-06,
-	}) // nano.mt:14
-	rmsnorm.BackwardWeight(queue, rmsnorm.BackwardWeightArgs{
-		X: x2, Inv: h2Inv, DY: dH2b,
-		DWeight: b.Grad(0, LayerMlpNormWeightGrad), AddDWeight: b.GradAdd(0, LayerMlpNormWeightGrad),
-		Rows: Rows, D: 128, Per: 128, Eps: 1e-06,
+	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
+		X: x2, Weight: w.At(LayerMlpNormWeight), Inv: h2Inv, DY: dH2b,
+		DX: dX2, DWeight: b.Grad(0, LayerMlpNormWeightGrad), AddDX: dX3,
+		AddDWeight: b.GradAdd(0, LayerMlpNormWeightGrad),
+		Rows:       Rows, D: 128, Per: 128, Eps: 1e-06,
 	}) // nano.mt:14
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
 		Weight: w.At(LayerOWeight), DY: dX2, DX: dA,
@@ -201,14 +198,11 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		X: h, DY: dQ, DWeight: b.Grad(0, LayerQWeightGrad), AddDWeight: b.GradAdd(0, LayerQWeightGrad),
 		Rows: Rows, In: 128, Out: 128,
 	}) // nano.mt:9
-	rmsnorm.BackwardInput(queue, rmsnorm.BackwardInputArgs{
-		X: x, Weight: w.At(LayerAttnNormWeight), Inv: hInv, DY: dHc, DX: dX, AddDX: dX2,
-		Rows: Rows, D: 128, Per: 128, Eps: 1e-06,
-	}) // nano.mt:8
-	rmsnorm.BackwardWeight(queue, rmsnorm.BackwardWeightArgs{
-		X: x, Inv: hInv, DY: dHc,
-		DWeight: b.Grad(0, LayerAttnNormWeightGrad), AddDWeight: b.GradAdd(0, LayerAttnNormWeightGrad),
-		Rows: Rows, D: 128, Per: 128, Eps: 1e-06,
+	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
+		X: x, Weight: w.At(LayerAttnNormWeight), Inv: hInv, DY: dHc,
+		DX: dX, DWeight: b.Grad(0, LayerAttnNormWeightGrad), AddDX: dX2,
+		AddDWeight: b.GradAdd(0, LayerAttnNormWeightGrad),
+		Rows:       Rows, D: 128, Per: 128, Eps: 1e-06,
 	}) // nano.mt:8
 }
 

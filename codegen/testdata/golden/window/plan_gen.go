@@ -133,7 +133,6 @@ const (
 const (
 	LayerBackwardDUpGelu = 0      // [B, T, F = 80]
 	LayerBackwardDUp     = 0      // [B, T, F = 80]
-	LayerBackwardDH2     = 163840 // [B, T, D = 32]
 	LayerBackwardDA      = 0      // [B, T, D = 32]
 	LayerBackwardDQRope  = 65536  // [B, T, D = 32]
 	LayerBackwardDKRope  = 131072 // [B, T, 16]
@@ -142,7 +141,7 @@ const (
 	LayerBackwardDK      = 131072 // [B, T, 16]
 	LayerBackwardDHb     = 0      // [B, T, D = 32]
 	LayerBackwardDQ2     = 65536  // [B, T, D = 32]
-	LayerBackwardDQ      = 131072 // [B, T, D = 32]
+	LayerBackwardDQ      = 65536  // [B, T, D = 32]
 	LayerBackwardDHc     = 0      // [B, T, D = 32]
 )
 
@@ -267,7 +266,6 @@ const (
 const (
 	Layer2BackwardDUpGelu = 0      // [B, T, F = 80]
 	Layer2BackwardDUp     = 0      // [B, T, F = 80]
-	Layer2BackwardDH2     = 163840 // [B, T, D = 32]
 	Layer2BackwardDA      = 0      // [B, T, D = 32]
 	Layer2BackwardDQRope  = 65536  // [B, T, D = 32]
 	Layer2BackwardDKRope  = 131072 // [B, T, 16]
@@ -276,7 +274,7 @@ const (
 	Layer2BackwardDK      = 131072 // [B, T, 16]
 	Layer2BackwardDHb     = 0      // [B, T, D = 32]
 	Layer2BackwardDQ2     = 65536  // [B, T, D = 32]
-	Layer2BackwardDQ      = 131072 // [B, T, D = 32]
+	Layer2BackwardDQ      = 65536  // [B, T, D = 32]
 	Layer2BackwardDHc     = 0      // [B, T, D = 32]
 )
 
@@ -320,12 +318,11 @@ const (
 // Values of headLoss in Work: byte offsets.
 const (
 	HeadLossNorm         = 40960000 // [B, T, D = 32]
-	HeadLossNormInv      = 41091072 // [B, T, 1]
+	HeadLossNormInv      = 41025536 // [B, T, 1]
 	HeadLossHead         = 0        // [rows, V = 20000]
 	HeadLossHeadSoftcap  = 0        // [rows, V = 20000]
 	HeadLossDHeadSoftcap = 20480000 // [rows, V = 20000]
 	HeadLossDHead        = 0        // [rows, V = 20000]
-	HeadLossDNorm        = 41025536 // [B, T, D = 32]
 )
 
 // Values that headLoss goes along row by row: bytes of a row.
@@ -388,7 +385,7 @@ var thePlan = plan.Plan{
 	Slots:            2,
 	GradSlots:        2,
 	Train:            plan.Train{Data: []string{"*.txt"}, Steps: 10, Optimizer: plan.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-08, Decay: 0.1}, LR: plan.Schedule{Kind: "constant", Peak: 0.001}, Seed: 1337},
-	Family:           plan.Family{Why: "llama has `weight 32` where this model has `weight 128 32`"},
+	Family:           plan.Family{Why: "llama has `weight 32` where this model has `weight 128 32`; gpt2 has `weight 32` where this model has `weight 32 32`"},
 	Arenas:           theArenas,
 	Buffers:          theBuffers,
 	Slabs:            theSlabs,
@@ -431,7 +428,7 @@ var theArenas = []plan.Arena{
 	{Name: "host.weights", Memory: device.HostMemory, Bytes: 2711808, GenBytes: 2711808},
 	{Name: "host.train", Memory: device.HostMemory, Bytes: 8118784},
 	{Name: "device.weights", Bytes: 67584, GenBytes: 67584},
-	{Name: "device.activations", Bytes: 47759360, GenBytes: 43743232},
+	{Name: "device.activations", Bytes: 47693824, GenBytes: 43677696},
 	{Name: "device.train", Bytes: 67584},
 	{Name: "device.io", Bytes: 103936, GenBytes: 84736},
 	{Name: "host.io", Memory: device.HostMemory, Bytes: 99328, GenBytes: 80640},
@@ -462,53 +459,53 @@ var theBuffers = []plan.Buffer{
 	{Name: "head.v", Arena: 1, Off: 5423360, Bytes: 128},
 	{Name: "weight.slot[0]", Arena: 2, Bytes: 33664},
 	{Name: "weight.slot[1]", Arena: 2, Off: 33792, Bytes: 33664},
-	{Name: "embed.weight.slot", Arena: 3, Off: 41093120, Bytes: 16384},
-	{Name: "wte.weight.slot", Arena: 3, Off: 41109504, Bytes: 2560000},
-	{Name: "head.weight.slot", Arena: 3, Off: 41093120, Bytes: 128},
-	{Name: "embed.gen.weight.slot", Arena: 3, Off: 41158656, Bytes: 16384},
-	{Name: "wte.gen.weight.slot", Arena: 3, Off: 41175040, Bytes: 2560000},
-	{Name: "head.gen.weight.slot", Arena: 3, Off: 41158656, Bytes: 128},
+	{Name: "embed.weight.slot", Arena: 3, Off: 41027584, Bytes: 16384},
+	{Name: "wte.weight.slot", Arena: 3, Off: 41043968, Bytes: 2560000},
+	{Name: "head.weight.slot", Arena: 3, Off: 41027584, Bytes: 128},
+	{Name: "embed.gen.weight.slot", Arena: 3, Off: 41093120, Bytes: 16384},
+	{Name: "wte.gen.weight.slot", Arena: 3, Off: 41109504, Bytes: 2560000},
+	{Name: "head.gen.weight.slot", Arena: 3, Off: 41093120, Bytes: 128},
 	{Name: "grad.slot[0]", Arena: 4, Bytes: 33664},
 	{Name: "grad.slot[1]", Arena: 4, Off: 33792, Bytes: 33664},
-	{Name: "embed.grad.slot", Arena: 3, Off: 43997184, Bytes: 16384},
-	{Name: "wte.grad.slot", Arena: 3, Off: 44390400, Bytes: 2560000},
-	{Name: "head.grad.slot", Arena: 3, Off: 41093376, Bytes: 128},
+	{Name: "embed.grad.slot", Arena: 3, Off: 43931648, Bytes: 16384},
+	{Name: "wte.grad.slot", Arena: 3, Off: 44324864, Bytes: 2560000},
+	{Name: "head.grad.slot", Arena: 3, Off: 41027840, Bytes: 128},
 	{Name: "stage.slot[0]", Arena: 1, Off: 5423616, Bytes: 33664},
 	{Name: "stage.slot[1]", Arena: 1, Off: 5457408, Bytes: 33664},
 	{Name: "stage.slot[2]", Arena: 1, Off: 5491200, Bytes: 33664},
 	{Name: "stage.slot[3]", Arena: 1, Off: 5524992, Bytes: 33664},
 	{Name: "stage.slot", Arena: 1, Off: 5558784, Bytes: 2560000},
-	{Name: "work", Arena: 3, Bytes: 41093120},
-	{Name: "recomputed", Arena: 3, Off: 46950400, Bytes: 808960},
-	{Name: "embed.out[0].micro[0]", Arena: 3, Off: 43669504, Bytes: 65536},
-	{Name: "embed.out[0].micro[1]", Arena: 3, Off: 43735040, Bytes: 65536},
-	{Name: "embed.d.out[0].micro[0]", Arena: 3, Off: 43866112, Bytes: 65536},
-	{Name: "embed.d.out[0].micro[1]", Arena: 3, Off: 43931648, Bytes: 65536},
-	{Name: "layer[0].out[0].micro[0]", Arena: 3, Off: 43800576, Bytes: 65536},
-	{Name: "layer[0].out[0].micro[1]", Arena: 3, Off: 43866112, Bytes: 65536},
-	{Name: "layer[0].d.out[0].micro[0]", Arena: 3, Off: 43997184, Bytes: 65536},
-	{Name: "layer[0].d.out[0].micro[1]", Arena: 3, Off: 43800576, Bytes: 65536},
-	{Name: "layer[1].out[0].micro[0]", Arena: 3, Off: 43931648, Bytes: 65536},
-	{Name: "layer[1].out[0].micro[1]", Arena: 3, Off: 43997184, Bytes: 65536},
-	{Name: "layer[1].d.out[0].micro[0]", Arena: 3, Off: 44324864, Bytes: 65536},
-	{Name: "layer[1].d.out[0].micro[1]", Arena: 3, Off: 43931648, Bytes: 65536},
-	{Name: "layer[2].out[0].micro[0]", Arena: 3, Off: 44062720, Bytes: 65536},
-	{Name: "layer[2].out[0].micro[1]", Arena: 3, Off: 44128256, Bytes: 65536},
-	{Name: "layer[2].d.out[0].micro[0]", Arena: 3, Off: 44259328, Bytes: 65536},
-	{Name: "layer[2].d.out[0].micro[1]", Arena: 3, Off: 44062720, Bytes: 65536},
-	{Name: "layer[3].out[0].micro[0]", Arena: 3, Off: 44193792, Bytes: 65536},
-	{Name: "layer[3].out[0].micro[1]", Arena: 3, Off: 44259328, Bytes: 65536},
-	{Name: "layer[3].d.out[0].micro[0]", Arena: 3, Off: 44324864, Bytes: 65536},
-	{Name: "layer[3].d.out[0].micro[1]", Arena: 3, Off: 44193792, Bytes: 65536},
-	{Name: "embed.gen[0]", Arena: 3, Off: 43735040, Bytes: 8192},
-	{Name: "layer[0].state", Arena: 3, Off: 41093120, Bytes: 16384},
-	{Name: "layer[0].gen[0]", Arena: 3, Off: 41158656, Bytes: 8192},
-	{Name: "layer[1].state", Arena: 3, Off: 41109504, Bytes: 16384},
-	{Name: "layer[1].gen[0]", Arena: 3, Off: 41166848, Bytes: 8192},
-	{Name: "layer[2].state", Arena: 3, Off: 41125888, Bytes: 16384},
-	{Name: "layer[2].gen[0]", Arena: 3, Off: 43735040, Bytes: 8192},
-	{Name: "layer[3].state", Arena: 3, Off: 41142272, Bytes: 16384},
-	{Name: "layer[3].gen[0]", Arena: 3, Off: 41158912, Bytes: 8192},
+	{Name: "work", Arena: 3, Bytes: 41027584},
+	{Name: "recomputed", Arena: 3, Off: 46884864, Bytes: 808960},
+	{Name: "embed.out[0].micro[0]", Arena: 3, Off: 43603968, Bytes: 65536},
+	{Name: "embed.out[0].micro[1]", Arena: 3, Off: 43669504, Bytes: 65536},
+	{Name: "embed.d.out[0].micro[0]", Arena: 3, Off: 43800576, Bytes: 65536},
+	{Name: "embed.d.out[0].micro[1]", Arena: 3, Off: 43866112, Bytes: 65536},
+	{Name: "layer[0].out[0].micro[0]", Arena: 3, Off: 43735040, Bytes: 65536},
+	{Name: "layer[0].out[0].micro[1]", Arena: 3, Off: 43800576, Bytes: 65536},
+	{Name: "layer[0].d.out[0].micro[0]", Arena: 3, Off: 43931648, Bytes: 65536},
+	{Name: "layer[0].d.out[0].micro[1]", Arena: 3, Off: 43735040, Bytes: 65536},
+	{Name: "layer[1].out[0].micro[0]", Arena: 3, Off: 43866112, Bytes: 65536},
+	{Name: "layer[1].out[0].micro[1]", Arena: 3, Off: 43931648, Bytes: 65536},
+	{Name: "layer[1].d.out[0].micro[0]", Arena: 3, Off: 44259328, Bytes: 65536},
+	{Name: "layer[1].d.out[0].micro[1]", Arena: 3, Off: 43866112, Bytes: 65536},
+	{Name: "layer[2].out[0].micro[0]", Arena: 3, Off: 43997184, Bytes: 65536},
+	{Name: "layer[2].out[0].micro[1]", Arena: 3, Off: 44062720, Bytes: 65536},
+	{Name: "layer[2].d.out[0].micro[0]", Arena: 3, Off: 44193792, Bytes: 65536},
+	{Name: "layer[2].d.out[0].micro[1]", Arena: 3, Off: 43997184, Bytes: 65536},
+	{Name: "layer[3].out[0].micro[0]", Arena: 3, Off: 44128256, Bytes: 65536},
+	{Name: "layer[3].out[0].micro[1]", Arena: 3, Off: 44193792, Bytes: 65536},
+	{Name: "layer[3].d.out[0].micro[0]", Arena: 3, Off: 44259328, Bytes: 65536},
+	{Name: "layer[3].d.out[0].micro[1]", Arena: 3, Off: 44128256, Bytes: 65536},
+	{Name: "embed.gen[0]", Arena: 3, Off: 43669504, Bytes: 8192},
+	{Name: "layer[0].state", Arena: 3, Off: 41027584, Bytes: 16384},
+	{Name: "layer[0].gen[0]", Arena: 3, Off: 41093120, Bytes: 8192},
+	{Name: "layer[1].state", Arena: 3, Off: 41043968, Bytes: 16384},
+	{Name: "layer[1].gen[0]", Arena: 3, Off: 41101312, Bytes: 8192},
+	{Name: "layer[2].state", Arena: 3, Off: 41060352, Bytes: 16384},
+	{Name: "layer[2].gen[0]", Arena: 3, Off: 43669504, Bytes: 8192},
+	{Name: "layer[3].state", Arena: 3, Off: 41076736, Bytes: 16384},
+	{Name: "layer[3].gen[0]", Arena: 3, Off: 41093376, Bytes: 8192},
 	{Name: "tokens.micro[0]", Arena: 5, Off: 84736, Bytes: 2048, Parity: true},
 	{Name: "tokens.micro[1]", Arena: 5, Off: 88832, Bytes: 2048, Parity: true},
 	{Name: "targets.micro[0]", Arena: 5, Off: 92928, Bytes: 2048, Parity: true},
@@ -648,42 +645,42 @@ var theTasks = []plan.Task{
 	{ID: 19, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 51}, Writes: ids{55, 41, 40}, Bind: plan.Bind{In: ids{51}, Out: ids{55}, Saved: 41, Work: 40, Weights: ids{22}}, Event: -1, FLOPs: 13336576, Moved: 2095968},
 	{ID: 20, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 54}, Writes: ids{58, 41, 40}, Bind: plan.Bind{In: ids{54}, Out: ids{58}, Saved: 41, Work: 40, Weights: ids{23}}, Waits: waits{{Event: 6}}, Event: -1, FLOPs: 10952704, Moved: 2095968},
 	{ID: 21, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 55}, Writes: ids{59, 41, 40}, Bind: plan.Bind{In: ids{55}, Out: ids{59}, Saved: 41, Work: 40, Weights: ids{23}}, Event: -1, FLOPs: 10952704, Moved: 2095968},
-	{ID: 22, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 60, 34, 33, 40}, Bind: plan.Bind{In: ids{58}, DIn: ids{60}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{false, false}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 7}}, Event: -1, FLOPs: 2099462144, Moved: 425623952},
-	{ID: 23, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76, 34, 33}, Writes: ids{77, 61, 34, 33, 40}, Bind: plan.Bind{In: ids{59}, DIn: ids{61}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{true, true}, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 2099462144, Moved: 425623952},
+	{ID: 22, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 60, 34, 33, 40}, Bind: plan.Bind{In: ids{58}, DIn: ids{60}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{false, false}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 7}}, Event: -1, FLOPs: 2099462144, Moved: 425490832},
+	{ID: 23, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76, 34, 33}, Writes: ids{77, 61, 34, 33, 40}, Bind: plan.Bind{In: ids{59}, DIn: ids{61}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{true, true}, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 2099462144, Moved: 425490832},
 	{ID: 24, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{77, 76}, Writes: ids{76}, Bind: plan.Bind{Partials: 77, Scalars: 76}, Event: -1, FLOPs: 4, Moved: 160},
 	{ID: 25, Kind: plan.Norm, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{34}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{34}, Scalars: 76, Norms: 89}, Event: 8, FLOPs: 64, Moved: 128},
 	{ID: 26, Kind: plan.Report, Lane: device.D2H, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{76}, Writes: ids{88}, Src: 76, Dst: 88, Bytes: 128, Waits: waits{{Event: 8}}, Event: 9, Moved: 256},
 	{ID: 27, Kind: plan.Offload, Lane: device.D2H, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{34}, Writes: ids{39}, Src: 34, Dst: 39, Bytes: 128, Event: 10, Moved: 256},
 	{ID: 28, Kind: plan.Compute, Func: plan.Recompute, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 54}, Writes: ids{41}, Bind: plan.Bind{In: ids{54}, Saved: 41, Weights: ids{23}}, Event: -1, FLOPs: 8331264, Moved: 1856352},
-	{ID: 29, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 54, 41, 60}, Writes: ids{56, 31, 40}, Bind: plan.Bind{In: ids{54}, DIn: ids{56}, DOut: ids{60}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{false}}, Event: -1, FLOPs: 22851584, Moved: 4306080},
+	{ID: 29, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 54, 41, 60}, Writes: ids{56, 31, 40}, Bind: plan.Bind{In: ids{54}, DIn: ids{56}, DOut: ids{60}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{false}}, Event: -1, FLOPs: 22851584, Moved: 3832992},
 	{ID: 30, Kind: plan.Compute, Func: plan.Recompute, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 55}, Writes: ids{41}, Bind: plan.Bind{In: ids{55}, Saved: 41, Weights: ids{23}}, Event: -1, FLOPs: 8331264, Moved: 1856352},
-	{ID: 31, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 55, 41, 31, 61}, Writes: ids{57, 31, 40}, Bind: plan.Bind{In: ids{55}, DIn: ids{57}, DOut: ids{61}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{true}}, Event: 11, FLOPs: 22851584, Moved: 4306080},
+	{ID: 31, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 55, 41, 31, 61}, Writes: ids{57, 31, 40}, Bind: plan.Bind{In: ids{55}, DIn: ids{57}, DOut: ids{61}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{true}}, Event: 11, FLOPs: 22851584, Moved: 3832992},
 	{ID: 32, Kind: plan.Norm, Unit: 4, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{31}, Scalars: 76, Norms: 89}, Waits: waits{{Event: 9}}, Event: 12, FLOPs: 16832, Moved: 33664},
 	{ID: 33, Kind: plan.Update, Lane: device.Host, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{39, 88, 19, 20, 21}, Writes: ids{19, 20, 21}, Bind: plan.Bind{Weights: ids{19}, Grads: ids{39}, Scalars: 88, Moments: [2]plan.BufID{20, 21}}, Waits: waits{{Event: 10}}, Event: 13, FLOPs: 448, Moved: 896},
 	{ID: 34, Kind: plan.Report, Lane: device.D2H, Unit: 4, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{76}, Writes: ids{87}, Src: 76, Dst: 87, Bytes: 128, Waits: waits{{Event: 12}}, Event: 14, Moved: 256},
 	{ID: 35, Kind: plan.Offload, Lane: device.D2H, Unit: 4, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{35}, Src: 31, Dst: 35, Bytes: 33664, Event: 15, Moved: 67328},
 	{ID: 36, Kind: plan.Prefetch, Lane: device.H2D, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{10}, Writes: ids{23}, Src: 10, Dst: 23, Bytes: 33664, Waits: waits{{Event: 11}}, Event: 16, Moved: 67328},
 	{ID: 37, Kind: plan.Compute, Func: plan.Recompute, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 50}, Writes: ids{41}, Bind: plan.Bind{In: ids{50}, Saved: 41, Weights: ids{22}}, Event: -1, FLOPs: 10715136, Moved: 1856352},
-	{ID: 38, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 50, 41, 56}, Writes: ids{52, 30, 40}, Bind: plan.Bind{In: ids{50}, DIn: ids{52}, DOut: ids{56}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{false}}, Event: -1, FLOPs: 28811264, Moved: 4306080},
+	{ID: 38, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 50, 41, 56}, Writes: ids{52, 30, 40}, Bind: plan.Bind{In: ids{50}, DIn: ids{52}, DOut: ids{56}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{false}}, Event: -1, FLOPs: 28811264, Moved: 3832992},
 	{ID: 39, Kind: plan.Compute, Func: plan.Recompute, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 51}, Writes: ids{41}, Bind: plan.Bind{In: ids{51}, Saved: 41, Weights: ids{22}}, Event: -1, FLOPs: 10715136, Moved: 1856352},
-	{ID: 40, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 51, 41, 30, 57}, Writes: ids{53, 30, 40}, Bind: plan.Bind{In: ids{51}, DIn: ids{53}, DOut: ids{57}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{true}}, Event: 17, FLOPs: 28811264, Moved: 4306080},
+	{ID: 40, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 51, 41, 30, 57}, Writes: ids{53, 30, 40}, Bind: plan.Bind{In: ids{51}, DIn: ids{53}, DOut: ids{57}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{true}}, Event: 17, FLOPs: 28811264, Moved: 3832992},
 	{ID: 41, Kind: plan.Norm, Unit: 3, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{30}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{30}, Scalars: 76, Norms: 89}, Waits: waits{{Event: 14}}, Event: 18, FLOPs: 16832, Moved: 33664},
 	{ID: 42, Kind: plan.Update, Lane: device.Host, Unit: 4, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{35, 87, 16, 17, 18}, Writes: ids{16, 17, 18}, Bind: plan.Bind{Weights: ids{16}, Grads: ids{35}, Scalars: 87, Moments: [2]plan.BufID{17, 18}}, Waits: waits{{Event: 15}}, Event: -1, FLOPs: 117824, Moved: 235648},
 	{ID: 43, Kind: plan.Report, Lane: device.D2H, Unit: 3, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{76}, Writes: ids{86}, Src: 76, Dst: 86, Bytes: 128, Waits: waits{{Event: 18}}, Event: 19, Moved: 256},
 	{ID: 44, Kind: plan.Offload, Lane: device.D2H, Unit: 3, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{30}, Writes: ids{36}, Src: 30, Dst: 36, Bytes: 33664, Event: 20, Moved: 67328},
 	{ID: 45, Kind: plan.Prefetch, Lane: device.H2D, Unit: 1, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{7}, Writes: ids{22}, Src: 7, Dst: 22, Bytes: 33664, Waits: waits{{Event: 17}}, Event: 21, Moved: 67328},
 	{ID: 46, Kind: plan.Compute, Func: plan.Recompute, Unit: 2, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 46}, Writes: ids{41}, Bind: plan.Bind{In: ids{46}, Saved: 41, Weights: ids{23}}, Waits: waits{{Event: 16}}, Event: -1, FLOPs: 8331264, Moved: 1856352},
-	{ID: 47, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 46, 41, 52}, Writes: ids{48, 31, 40}, Bind: plan.Bind{In: ids{46}, DIn: ids{48}, DOut: ids{52}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{false}}, Waits: waits{{Event: 15}}, Event: -1, FLOPs: 22851584, Moved: 4306080},
+	{ID: 47, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 46, 41, 52}, Writes: ids{48, 31, 40}, Bind: plan.Bind{In: ids{46}, DIn: ids{48}, DOut: ids{52}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{false}}, Waits: waits{{Event: 15}}, Event: -1, FLOPs: 22851584, Moved: 3832992},
 	{ID: 48, Kind: plan.Compute, Func: plan.Recompute, Unit: 2, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 47}, Writes: ids{41}, Bind: plan.Bind{In: ids{47}, Saved: 41, Weights: ids{23}}, Event: -1, FLOPs: 8331264, Moved: 1856352},
-	{ID: 49, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 47, 41, 31, 53}, Writes: ids{49, 31, 40}, Bind: plan.Bind{In: ids{47}, DIn: ids{49}, DOut: ids{53}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{true}}, Event: -1, FLOPs: 22851584, Moved: 4306080},
+	{ID: 49, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 47, 41, 31, 53}, Writes: ids{49, 31, 40}, Bind: plan.Bind{In: ids{47}, DIn: ids{49}, DOut: ids{53}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{true}}, Event: -1, FLOPs: 22851584, Moved: 3832992},
 	{ID: 50, Kind: plan.Norm, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{31}, Scalars: 76, Norms: 89}, Waits: waits{{Event: 19}}, Event: 22, FLOPs: 16832, Moved: 33664},
 	{ID: 51, Kind: plan.Update, Lane: device.Host, Unit: 3, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{36, 86, 13, 14, 15}, Writes: ids{13, 14, 15}, Bind: plan.Bind{Weights: ids{13}, Grads: ids{36}, Scalars: 86, Moments: [2]plan.BufID{14, 15}}, Waits: waits{{Event: 20}}, Event: -1, FLOPs: 117824, Moved: 235648},
 	{ID: 52, Kind: plan.Report, Lane: device.D2H, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{76}, Writes: ids{85}, Src: 76, Dst: 85, Bytes: 128, Waits: waits{{Event: 22}}, Event: 23, Moved: 256},
 	{ID: 53, Kind: plan.Offload, Lane: device.D2H, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{37}, Src: 31, Dst: 37, Bytes: 33664, Event: 24, Moved: 67328},
 	{ID: 54, Kind: plan.Compute, Func: plan.Recompute, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 42}, Writes: ids{41}, Bind: plan.Bind{In: ids{42}, Saved: 41, Weights: ids{22}}, Waits: waits{{Event: 21}}, Event: -1, FLOPs: 10715136, Moved: 1856352},
-	{ID: 55, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 42, 41, 48}, Writes: ids{44, 30, 40}, Bind: plan.Bind{In: ids{42}, DIn: ids{44}, DOut: ids{48}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{false}}, Waits: waits{{Event: 20}}, Event: -1, FLOPs: 28811264, Moved: 4306080},
+	{ID: 55, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 42, 41, 48}, Writes: ids{44, 30, 40}, Bind: plan.Bind{In: ids{42}, DIn: ids{44}, DOut: ids{48}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{false}}, Waits: waits{{Event: 20}}, Event: -1, FLOPs: 28811264, Moved: 3832992},
 	{ID: 56, Kind: plan.Compute, Func: plan.Recompute, Unit: 1, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 43}, Writes: ids{41}, Bind: plan.Bind{In: ids{43}, Saved: 41, Weights: ids{22}}, Event: -1, FLOPs: 10715136, Moved: 1856352},
-	{ID: 57, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 43, 41, 30, 49}, Writes: ids{45, 30, 40}, Bind: plan.Bind{In: ids{43}, DIn: ids{45}, DOut: ids{49}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{true}}, Event: -1, FLOPs: 28811264, Moved: 4306080},
+	{ID: 57, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 43, 41, 30, 49}, Writes: ids{45, 30, 40}, Bind: plan.Bind{In: ids{43}, DIn: ids{45}, DOut: ids{49}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{true}}, Event: -1, FLOPs: 28811264, Moved: 3832992},
 	{ID: 58, Kind: plan.Norm, Unit: 1, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{30}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{30}, Scalars: 76, Norms: 89}, Waits: waits{{Event: 23}}, Event: 25, FLOPs: 16832, Moved: 33664},
 	{ID: 59, Kind: plan.Update, Lane: device.Host, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{37, 85, 10, 11, 12}, Writes: ids{10, 11, 12}, Bind: plan.Bind{Weights: ids{10}, Grads: ids{37}, Scalars: 85, Moments: [2]plan.BufID{11, 12}}, Waits: waits{{Event: 24}}, Event: -1, FLOPs: 117824, Moved: 235648},
 	{ID: 60, Kind: plan.Report, Lane: device.D2H, Unit: 1, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{76}, Writes: ids{84}, Src: 76, Dst: 84, Bytes: 128, Waits: waits{{Event: 25}}, Event: 26, Moved: 256},
@@ -723,42 +720,42 @@ var theTasks = []plan.Task{
 	{ID: 94, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 51}, Writes: ids{55, 41, 40}, Bind: plan.Bind{In: ids{51}, Out: ids{55}, Saved: 41, Work: 40, Weights: ids{22}}, Event: -1, FLOPs: 13336576, Moved: 2095968},
 	{ID: 95, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 54}, Writes: ids{58, 41, 40}, Bind: plan.Bind{In: ids{54}, Out: ids{58}, Saved: 41, Work: 40, Weights: ids{23}}, Waits: waits{{Event: 6}}, Event: -1, FLOPs: 10952704, Moved: 2095968},
 	{ID: 96, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 55}, Writes: ids{59, 41, 40}, Bind: plan.Bind{In: ids{55}, Out: ids{59}, Saved: 41, Work: 40, Weights: ids{23}}, Event: -1, FLOPs: 10952704, Moved: 2095968},
-	{ID: 97, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 60, 34, 33, 40}, Bind: plan.Bind{In: ids{58}, DIn: ids{60}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{false, false}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 7}}, Event: -1, FLOPs: 2099462144, Moved: 425623952},
-	{ID: 98, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76, 34, 33}, Writes: ids{77, 61, 34, 33, 40}, Bind: plan.Bind{In: ids{59}, DIn: ids{61}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{true, true}, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 2099462144, Moved: 425623952},
+	{ID: 97, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 60, 34, 33, 40}, Bind: plan.Bind{In: ids{58}, DIn: ids{60}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{false, false}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 7}}, Event: -1, FLOPs: 2099462144, Moved: 425490832},
+	{ID: 98, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76, 34, 33}, Writes: ids{77, 61, 34, 33, 40}, Bind: plan.Bind{In: ids{59}, DIn: ids{61}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{true, true}, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 2099462144, Moved: 425490832},
 	{ID: 99, List: plan.Steady, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{77, 76}, Writes: ids{76}, Bind: plan.Bind{Partials: 77, Scalars: 76}, Event: -1, FLOPs: 4, Moved: 160},
 	{ID: 100, List: plan.Steady, Kind: plan.Norm, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{34}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{34}, Scalars: 76, Norms: 89}, Event: 8, FLOPs: 64, Moved: 128},
 	{ID: 101, List: plan.Steady, Kind: plan.Report, Lane: device.D2H, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{76}, Writes: ids{88}, Src: 76, Dst: 88, Bytes: 128, Waits: waits{{Event: 8}}, Event: 9, Moved: 256},
 	{ID: 102, List: plan.Steady, Kind: plan.Offload, Lane: device.D2H, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{34}, Writes: ids{39}, Src: 34, Dst: 39, Bytes: 128, Event: 10, Moved: 256},
 	{ID: 103, List: plan.Steady, Kind: plan.Compute, Func: plan.Recompute, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 54}, Writes: ids{41}, Bind: plan.Bind{In: ids{54}, Saved: 41, Weights: ids{23}}, Event: -1, FLOPs: 8331264, Moved: 1856352},
-	{ID: 104, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 54, 41, 60}, Writes: ids{56, 31, 40}, Bind: plan.Bind{In: ids{54}, DIn: ids{56}, DOut: ids{60}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{false}}, Event: -1, FLOPs: 22851584, Moved: 4306080},
+	{ID: 104, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 54, 41, 60}, Writes: ids{56, 31, 40}, Bind: plan.Bind{In: ids{54}, DIn: ids{56}, DOut: ids{60}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{false}}, Event: -1, FLOPs: 22851584, Moved: 3832992},
 	{ID: 105, List: plan.Steady, Kind: plan.Compute, Func: plan.Recompute, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 55}, Writes: ids{41}, Bind: plan.Bind{In: ids{55}, Saved: 41, Weights: ids{23}}, Event: -1, FLOPs: 8331264, Moved: 1856352},
-	{ID: 106, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 55, 41, 31, 61}, Writes: ids{57, 31, 40}, Bind: plan.Bind{In: ids{55}, DIn: ids{57}, DOut: ids{61}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{true}}, Event: 11, FLOPs: 22851584, Moved: 4306080},
+	{ID: 106, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 55, 41, 31, 61}, Writes: ids{57, 31, 40}, Bind: plan.Bind{In: ids{55}, DIn: ids{57}, DOut: ids{61}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{true}}, Event: 11, FLOPs: 22851584, Moved: 3832992},
 	{ID: 107, List: plan.Steady, Kind: plan.Norm, Unit: 4, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{31}, Scalars: 76, Norms: 89}, Waits: waits{{Event: 9}}, Event: 12, FLOPs: 16832, Moved: 33664},
 	{ID: 108, List: plan.Steady, Kind: plan.Update, Lane: device.Host, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{39, 88, 19, 20, 21}, Writes: ids{19, 20, 21}, Bind: plan.Bind{Weights: ids{19}, Grads: ids{39}, Scalars: 88, Moments: [2]plan.BufID{20, 21}}, Waits: waits{{Event: 10}}, Event: 13, FLOPs: 448, Moved: 896},
 	{ID: 109, List: plan.Steady, Kind: plan.Report, Lane: device.D2H, Unit: 4, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{76}, Writes: ids{87}, Src: 76, Dst: 87, Bytes: 128, Waits: waits{{Event: 12}}, Event: 14, Moved: 256},
 	{ID: 110, List: plan.Steady, Kind: plan.Offload, Lane: device.D2H, Unit: 4, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{35}, Src: 31, Dst: 35, Bytes: 33664, Event: 15, Moved: 67328},
 	{ID: 111, List: plan.Steady, Kind: plan.Prefetch, Lane: device.H2D, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{10}, Writes: ids{23}, Src: 10, Dst: 23, Bytes: 33664, Waits: waits{{Event: 11}}, Event: 16, Moved: 67328},
 	{ID: 112, List: plan.Steady, Kind: plan.Compute, Func: plan.Recompute, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 50}, Writes: ids{41}, Bind: plan.Bind{In: ids{50}, Saved: 41, Weights: ids{22}}, Event: -1, FLOPs: 10715136, Moved: 1856352},
-	{ID: 113, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 50, 41, 56}, Writes: ids{52, 30, 40}, Bind: plan.Bind{In: ids{50}, DIn: ids{52}, DOut: ids{56}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{false}}, Event: -1, FLOPs: 28811264, Moved: 4306080},
+	{ID: 113, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 50, 41, 56}, Writes: ids{52, 30, 40}, Bind: plan.Bind{In: ids{50}, DIn: ids{52}, DOut: ids{56}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{false}}, Event: -1, FLOPs: 28811264, Moved: 3832992},
 	{ID: 114, List: plan.Steady, Kind: plan.Compute, Func: plan.Recompute, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 51}, Writes: ids{41}, Bind: plan.Bind{In: ids{51}, Saved: 41, Weights: ids{22}}, Event: -1, FLOPs: 10715136, Moved: 1856352},
-	{ID: 115, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 51, 41, 30, 57}, Writes: ids{53, 30, 40}, Bind: plan.Bind{In: ids{51}, DIn: ids{53}, DOut: ids{57}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{true}}, Event: 17, FLOPs: 28811264, Moved: 4306080},
+	{ID: 115, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 51, 41, 30, 57}, Writes: ids{53, 30, 40}, Bind: plan.Bind{In: ids{51}, DIn: ids{53}, DOut: ids{57}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{true}}, Event: 17, FLOPs: 28811264, Moved: 3832992},
 	{ID: 116, List: plan.Steady, Kind: plan.Norm, Unit: 3, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{30}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{30}, Scalars: 76, Norms: 89}, Waits: waits{{Event: 14}}, Event: 18, FLOPs: 16832, Moved: 33664},
 	{ID: 117, List: plan.Steady, Kind: plan.Update, Lane: device.Host, Unit: 4, Slab: 5, Micro: -1, Template: -1, Span: 2, Reads: ids{35, 87, 16, 17, 18}, Writes: ids{16, 17, 18}, Bind: plan.Bind{Weights: ids{16}, Grads: ids{35}, Scalars: 87, Moments: [2]plan.BufID{17, 18}}, Waits: waits{{Event: 15}}, Event: -1, FLOPs: 117824, Moved: 235648},
 	{ID: 118, List: plan.Steady, Kind: plan.Report, Lane: device.D2H, Unit: 3, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{76}, Writes: ids{86}, Src: 76, Dst: 86, Bytes: 128, Waits: waits{{Event: 18}}, Event: 19, Moved: 256},
 	{ID: 119, List: plan.Steady, Kind: plan.Offload, Lane: device.D2H, Unit: 3, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{30}, Writes: ids{36}, Src: 30, Dst: 36, Bytes: 33664, Event: 20, Moved: 67328},
 	{ID: 120, List: plan.Steady, Kind: plan.Prefetch, Lane: device.H2D, Unit: 1, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{7}, Writes: ids{22}, Src: 7, Dst: 22, Bytes: 33664, Waits: waits{{Event: 17}}, Event: 21, Moved: 67328},
 	{ID: 121, List: plan.Steady, Kind: plan.Compute, Func: plan.Recompute, Unit: 2, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 46}, Writes: ids{41}, Bind: plan.Bind{In: ids{46}, Saved: 41, Weights: ids{23}}, Waits: waits{{Event: 16}}, Event: -1, FLOPs: 8331264, Moved: 1856352},
-	{ID: 122, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 46, 41, 52}, Writes: ids{48, 31, 40}, Bind: plan.Bind{In: ids{46}, DIn: ids{48}, DOut: ids{52}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{false}}, Waits: waits{{Event: 15}}, Event: -1, FLOPs: 22851584, Moved: 4306080},
+	{ID: 122, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 96, 46, 41, 52}, Writes: ids{48, 31, 40}, Bind: plan.Bind{In: ids{46}, DIn: ids{48}, DOut: ids{52}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{false}}, Waits: waits{{Event: 15}}, Event: -1, FLOPs: 22851584, Moved: 3832992},
 	{ID: 123, List: plan.Steady, Kind: plan.Compute, Func: plan.Recompute, Unit: 2, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 47}, Writes: ids{41}, Bind: plan.Bind{In: ids{47}, Saved: 41, Weights: ids{23}}, Event: -1, FLOPs: 8331264, Moved: 1856352},
-	{ID: 124, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 47, 41, 31, 53}, Writes: ids{49, 31, 40}, Bind: plan.Bind{In: ids{47}, DIn: ids{49}, DOut: ids{53}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{true}}, Event: -1, FLOPs: 22851584, Moved: 4306080},
+	{ID: 124, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 2, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 96, 47, 41, 31, 53}, Writes: ids{49, 31, 40}, Bind: plan.Bind{In: ids{47}, DIn: ids{49}, DOut: ids{53}, Saved: 41, Work: 40, Weights: ids{23}, Grads: ids{31}, Add: []bool{true}}, Event: -1, FLOPs: 22851584, Moved: 3832992},
 	{ID: 125, List: plan.Steady, Kind: plan.Norm, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{31}, Scalars: 76, Norms: 89}, Waits: waits{{Event: 19}}, Event: 22, FLOPs: 16832, Moved: 33664},
 	{ID: 126, List: plan.Steady, Kind: plan.Update, Lane: device.Host, Unit: 3, Slab: 4, Micro: -1, Template: -1, Span: 2, Reads: ids{36, 86, 13, 14, 15}, Writes: ids{13, 14, 15}, Bind: plan.Bind{Weights: ids{13}, Grads: ids{36}, Scalars: 86, Moments: [2]plan.BufID{14, 15}}, Waits: waits{{Event: 20}}, Event: -1, FLOPs: 117824, Moved: 235648},
 	{ID: 127, List: plan.Steady, Kind: plan.Report, Lane: device.D2H, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{76}, Writes: ids{85}, Src: 76, Dst: 85, Bytes: 128, Waits: waits{{Event: 22}}, Event: 23, Moved: 256},
 	{ID: 128, List: plan.Steady, Kind: plan.Offload, Lane: device.D2H, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{31}, Writes: ids{37}, Src: 31, Dst: 37, Bytes: 33664, Event: 24, Moved: 67328},
 	{ID: 129, List: plan.Steady, Kind: plan.Compute, Func: plan.Recompute, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 42}, Writes: ids{41}, Bind: plan.Bind{In: ids{42}, Saved: 41, Weights: ids{22}}, Waits: waits{{Event: 21}}, Event: -1, FLOPs: 10715136, Moved: 1856352},
-	{ID: 130, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 42, 41, 48}, Writes: ids{44, 30, 40}, Bind: plan.Bind{In: ids{42}, DIn: ids{44}, DOut: ids{48}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{false}}, Waits: waits{{Event: 20}}, Event: -1, FLOPs: 28811264, Moved: 4306080},
+	{ID: 130, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Template: 1, Span: 2, Reads: ids{22, 96, 42, 41, 48}, Writes: ids{44, 30, 40}, Bind: plan.Bind{In: ids{42}, DIn: ids{44}, DOut: ids{48}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{false}}, Waits: waits{{Event: 20}}, Event: -1, FLOPs: 28811264, Moved: 3832992},
 	{ID: 131, List: plan.Steady, Kind: plan.Compute, Func: plan.Recompute, Unit: 1, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 43}, Writes: ids{41}, Bind: plan.Bind{In: ids{43}, Saved: 41, Weights: ids{22}}, Event: -1, FLOPs: 10715136, Moved: 1856352},
-	{ID: 132, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 43, 41, 30, 49}, Writes: ids{45, 30, 40}, Bind: plan.Bind{In: ids{43}, DIn: ids{45}, DOut: ids{49}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{true}}, Event: -1, FLOPs: 28811264, Moved: 4306080},
+	{ID: 132, List: plan.Steady, Kind: plan.Compute, Func: plan.Backward, Unit: 1, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 96, 43, 41, 30, 49}, Writes: ids{45, 30, 40}, Bind: plan.Bind{In: ids{43}, DIn: ids{45}, DOut: ids{49}, Saved: 41, Work: 40, Weights: ids{22}, Grads: ids{30}, Add: []bool{true}}, Event: -1, FLOPs: 28811264, Moved: 3832992},
 	{ID: 133, List: plan.Steady, Kind: plan.Norm, Unit: 1, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{30}, Writes: ids{89, 76}, Bind: plan.Bind{Grads: ids{30}, Scalars: 76, Norms: 89}, Waits: waits{{Event: 23}}, Event: 25, FLOPs: 16832, Moved: 33664},
 	{ID: 134, List: plan.Steady, Kind: plan.Update, Lane: device.Host, Unit: 2, Slab: 3, Micro: -1, Template: -1, Span: 2, Reads: ids{37, 85, 10, 11, 12}, Writes: ids{10, 11, 12}, Bind: plan.Bind{Weights: ids{10}, Grads: ids{37}, Scalars: 85, Moments: [2]plan.BufID{11, 12}}, Waits: waits{{Event: 24}}, Event: -1, FLOPs: 117824, Moved: 235648},
 	{ID: 135, List: plan.Steady, Kind: plan.Report, Lane: device.D2H, Unit: 1, Slab: 2, Micro: -1, Template: -1, Span: 2, Reads: ids{76}, Writes: ids{84}, Src: 76, Dst: 84, Bytes: 128, Waits: waits{{Event: 25}}, Event: 26, Moved: 256},

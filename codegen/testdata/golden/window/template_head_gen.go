@@ -24,6 +24,9 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 	dX := b.DIn[0]         // [B, T, D = 32]
 	partials := b.Partials // [4]
 
+	// Passing through the place of a result.
+	dNorm := b.DIn[0] // [B, T, D = 32]
+
 	// Work memory; values that are not needed at once share it.
 	norm := b.Work.At(HeadLossNorm)                 // [B, T, D = 32]
 	normInv := b.Work.At(HeadLossNormInv)           // [B, T, 1]
@@ -31,7 +34,6 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 	headSoftcap := b.Work.At(HeadLossHeadSoftcap)   // [rows, V = 20000]
 	dHeadSoftcap := b.Work.At(HeadLossDHeadSoftcap) // [rows, V = 20000]
 	dHead := b.Work.At(HeadLossDHead)               // [rows, V = 20000]
-	dNorm := b.Work.At(HeadLossDNorm)               // [B, T, D = 32]
 
 	// Weights.
 	w0 := b.Weights[0] // norm.weight
@@ -74,13 +76,9 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 		addWteWeight = b.Grad(1, HeadWteWeightGrad) // later chunks add
 	}
 
-	rmsnorm.BackwardInput(queue, rmsnorm.BackwardInputArgs{
-		X: x, Weight: w0.At(HeadNormWeight), Inv: normInv, DY: dNorm, DX: dX,
-		Rows: Rows, D: 32, Per: 32, Eps: 1e-06,
-	}) // window.mt:18
-	rmsnorm.BackwardWeight(queue, rmsnorm.BackwardWeightArgs{
-		X: x, Inv: normInv, DY: dNorm,
-		DWeight: b.Grad(0, HeadNormWeightGrad), AddDWeight: b.GradAdd(0, HeadNormWeightGrad),
+	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
+		X: x, Weight: w0.At(HeadNormWeight), Inv: normInv, DY: dNorm,
+		DX: dX, DWeight: b.Grad(0, HeadNormWeightGrad), AddDWeight: b.GradAdd(0, HeadNormWeightGrad),
 		Rows: Rows, D: 32, Per: 32, Eps: 1e-06,
 	}) // window.mt:18
 }

@@ -158,6 +158,7 @@ func layer2Backward(queue device.Queue, b *engine.Binding) {
 	dX := b.DIn[0]   // [B, T, D = 32]
 
 	// Passing through the place of a result.
+	dH2 := b.DIn[0] // [B, T, D = 32]
 	dX2 := b.DIn[0] // [B, T, D = 32]
 
 	// Constant tables.
@@ -183,7 +184,6 @@ func layer2Backward(queue device.Queue, b *engine.Binding) {
 	// Work memory; values that are not needed at once share it.
 	dUpGelu := b.Work.At(Layer2BackwardDUpGelu) // [B, T, F = 80]
 	dUp := b.Work.At(Layer2BackwardDUp)         // [B, T, F = 80]
-	dH2 := b.Work.At(Layer2BackwardDH2)         // [B, T, D = 32]
 	dA := b.Work.At(Layer2BackwardDA)           // [B, T, D = 32]
 	dQRope := b.Work.At(Layer2BackwardDQRope)   // [B, T, D = 32]
 	dKRope := b.Work.At(Layer2BackwardDKRope)   // [B, T, 16]
@@ -220,18 +220,12 @@ func layer2Backward(queue device.Queue, b *engine.Binding) {
 		DY: dUp, DBias: b.Grad(0, Layer2UpBiasGrad), AddDBias: b.GradAdd(0, Layer2UpBiasGrad),
 		Rows: Rows, In: 32, Out: 80,
 	}) // window.mt:12
-	layernorm.BackwardInput(queue, layernorm.BackwardInputArgs{
-		X: x2, Weight: w.At(Layer2MlpNormWeight), Mean: h2Mean, Inv: h2Inv, DY: dH2, DX: dX2, AddDX: dX3,
-		Rows: Rows, D: 32, Eps: 1e-05,
-	}) // window.mt:11
-	layernorm.BackwardWeight(queue, layernorm.BackwardWeightArgs{
-		X: x2, Mean: h2Mean, Inv: h2Inv, DY: dH2,
-		DWeight: b.Grad(0, Layer2MlpNormWeightGrad), AddDWeight: b.GradAdd(0, Layer2MlpNormWeightGrad),
-		Rows: Rows, D: 32, Eps: 1e-05,
-	}) // window.mt:11
-	layernorm.BackwardBias(queue, layernorm.BackwardBiasArgs{
-		DY: dH2, DBias: b.Grad(0, Layer2MlpNormBiasGrad), AddDBias: b.GradAdd(0, Layer2MlpNormBiasGrad),
-		Rows: Rows, D: 32, Eps: 1e-05,
+	layernorm.Backward(queue, layernorm.BackwardArgs{
+		X: x2, Weight: w.At(Layer2MlpNormWeight), Mean: h2Mean, Inv: h2Inv, DY: dH2,
+		DX: dX2, DWeight: b.Grad(0, Layer2MlpNormWeightGrad), DBias: b.Grad(0, Layer2MlpNormBiasGrad),
+		AddDX: dX3, AddDWeight: b.GradAdd(0, Layer2MlpNormWeightGrad),
+		AddDBias: b.GradAdd(0, Layer2MlpNormBiasGrad),
+		Rows:     Rows, D: 32, Eps: 1e-05,
 	}) // window.mt:11
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
 		Weight: w.At(Layer2OWeight), DY: dX2, DX: dA,
@@ -267,13 +261,9 @@ func layer2Backward(queue device.Queue, b *engine.Binding) {
 		Rows: Rows, In: 32, Out: 16,
 	}) // window.mt:8
 	rope.Backward(queue, rope.BackwardArgs{CS: ropeCs, DY: dQRope, DX: dQ2, Rows: Rows, Seq: T, D: 32, HD: 8}) // window.mt:8
-	rmsnorm.BackwardInput(queue, rmsnorm.BackwardInputArgs{
-		X: q, Weight: w.At(Layer2QNormWeight), Inv: q2Inv, DY: dQ2, DX: dQ,
-		Rows: Rows, D: 32, Per: 8, Eps: 1e-06,
-	}) // window.mt:7
-	rmsnorm.BackwardWeight(queue, rmsnorm.BackwardWeightArgs{
-		X: q, Inv: q2Inv, DY: dQ2,
-		DWeight: b.Grad(0, Layer2QNormWeightGrad), AddDWeight: b.GradAdd(0, Layer2QNormWeightGrad),
+	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
+		X: q, Weight: w.At(Layer2QNormWeight), Inv: q2Inv, DY: dQ2,
+		DX: dQ, DWeight: b.Grad(0, Layer2QNormWeightGrad), AddDWeight: b.GradAdd(0, Layer2QNormWeightGrad),
 		Rows: Rows, D: 32, Per: 8, Eps: 1e-06,
 	}) // window.mt:7
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
@@ -284,14 +274,11 @@ func layer2Backward(queue device.Queue, b *engine.Binding) {
 		X: h, DY: dQ, DWeight: b.Grad(0, Layer2QWeightGrad), AddDWeight: b.GradAdd(0, Layer2QWeightGrad),
 		Rows: Rows, In: 32, Out: 32,
 	}) // window.mt:7
-	rmsnorm.BackwardInput(queue, rmsnorm.BackwardInputArgs{
-		X: x, Weight: w.At(Layer2AttnNormWeight), Inv: hInv, DY: dHc, DX: dX, AddDX: dX2,
-		Rows: Rows, D: 32, Per: 32, Eps: 1e-06,
-	}) // window.mt:6
-	rmsnorm.BackwardWeight(queue, rmsnorm.BackwardWeightArgs{
-		X: x, Inv: hInv, DY: dHc,
-		DWeight: b.Grad(0, Layer2AttnNormWeightGrad), AddDWeight: b.GradAdd(0, Layer2AttnNormWeightGrad),
-		Rows: Rows, D: 32, Per: 32, Eps: 1e-06,
+	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
+		X: x, Weight: w.At(Layer2AttnNormWeight), Inv: hInv, DY: dHc,
+		DX: dX, DWeight: b.Grad(0, Layer2AttnNormWeightGrad), AddDX: dX2,
+		AddDWeight: b.GradAdd(0, Layer2AttnNormWeightGrad),
+		Rows:       Rows, D: 32, Per: 32, Eps: 1e-06,
 	}) // window.mt:6
 	// What no launch writes holds zeros.
 	if !b.Add[0] {

@@ -156,6 +156,7 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 	dX := b.DIn[0]   // [B, T, D = 32]
 
 	// Passing through the place of a result.
+	dH2 := b.DIn[0] // [B, T, D = 32]
 	dX2 := b.DIn[0] // [B, T, D = 32]
 
 	// Constant tables.
@@ -181,7 +182,6 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 	// Work memory; values that are not needed at once share it.
 	dUpGelu := b.Work.At(LayerBackwardDUpGelu) // [B, T, F = 80]
 	dUp := b.Work.At(LayerBackwardDUp)         // [B, T, F = 80]
-	dH2 := b.Work.At(LayerBackwardDH2)         // [B, T, D = 32]
 	dA := b.Work.At(LayerBackwardDA)           // [B, T, D = 32]
 	dQRope := b.Work.At(LayerBackwardDQRope)   // [B, T, D = 32]
 	dKRope := b.Work.At(LayerBackwardDKRope)   // [B, T, 16]
@@ -218,18 +218,12 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		DY: dUp, DBias: b.Grad(0, LayerUpBiasGrad), AddDBias: b.GradAdd(0, LayerUpBiasGrad),
 		Rows: Rows, In: 32, Out: 80,
 	}) // window.mt:12
-	layernorm.BackwardInput(queue, layernorm.BackwardInputArgs{
-		X: x2, Weight: w.At(LayerMlpNormWeight), Mean: h2Mean, Inv: h2Inv, DY: dH2, DX: dX2, AddDX: dX3,
-		Rows: Rows, D: 32, Eps: 1e-05,
-	}) // window.mt:11
-	layernorm.BackwardWeight(queue, layernorm.BackwardWeightArgs{
-		X: x2, Mean: h2Mean, Inv: h2Inv, DY: dH2,
-		DWeight: b.Grad(0, LayerMlpNormWeightGrad), AddDWeight: b.GradAdd(0, LayerMlpNormWeightGrad),
-		Rows: Rows, D: 32, Eps: 1e-05,
-	}) // window.mt:11
-	layernorm.BackwardBias(queue, layernorm.BackwardBiasArgs{
-		DY: dH2, DBias: b.Grad(0, LayerMlpNormBiasGrad), AddDBias: b.GradAdd(0, LayerMlpNormBiasGrad),
-		Rows: Rows, D: 32, Eps: 1e-05,
+	layernorm.Backward(queue, layernorm.BackwardArgs{
+		X: x2, Weight: w.At(LayerMlpNormWeight), Mean: h2Mean, Inv: h2Inv, DY: dH2,
+		DX: dX2, DWeight: b.Grad(0, LayerMlpNormWeightGrad), DBias: b.Grad(0, LayerMlpNormBiasGrad),
+		AddDX: dX3, AddDWeight: b.GradAdd(0, LayerMlpNormWeightGrad),
+		AddDBias: b.GradAdd(0, LayerMlpNormBiasGrad),
+		Rows:     Rows, D: 32, Eps: 1e-05,
 	}) // window.mt:11
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
 		Weight: w.At(LayerOWeight), DY: dX2, DX: dA,
@@ -265,13 +259,9 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		Rows: Rows, In: 32, Out: 16,
 	}) // window.mt:8
 	rope.Backward(queue, rope.BackwardArgs{CS: ropeCs, DY: dQRope, DX: dQ2, Rows: Rows, Seq: T, D: 32, HD: 8}) // window.mt:8
-	rmsnorm.BackwardInput(queue, rmsnorm.BackwardInputArgs{
-		X: q, Weight: w.At(LayerQNormWeight), Inv: q2Inv, DY: dQ2, DX: dQ,
-		Rows: Rows, D: 32, Per: 8, Eps: 1e-06,
-	}) // window.mt:7
-	rmsnorm.BackwardWeight(queue, rmsnorm.BackwardWeightArgs{
-		X: q, Inv: q2Inv, DY: dQ2,
-		DWeight: b.Grad(0, LayerQNormWeightGrad), AddDWeight: b.GradAdd(0, LayerQNormWeightGrad),
+	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
+		X: q, Weight: w.At(LayerQNormWeight), Inv: q2Inv, DY: dQ2,
+		DX: dQ, DWeight: b.Grad(0, LayerQNormWeightGrad), AddDWeight: b.GradAdd(0, LayerQNormWeightGrad),
 		Rows: Rows, D: 32, Per: 8, Eps: 1e-06,
 	}) // window.mt:7
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
@@ -282,14 +272,11 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		X: h, DY: dQ, DWeight: b.Grad(0, LayerQWeightGrad), AddDWeight: b.GradAdd(0, LayerQWeightGrad),
 		Rows: Rows, In: 32, Out: 32,
 	}) // window.mt:7
-	rmsnorm.BackwardInput(queue, rmsnorm.BackwardInputArgs{
-		X: x, Weight: w.At(LayerAttnNormWeight), Inv: hInv, DY: dHc, DX: dX, AddDX: dX2,
-		Rows: Rows, D: 32, Per: 32, Eps: 1e-06,
-	}) // window.mt:6
-	rmsnorm.BackwardWeight(queue, rmsnorm.BackwardWeightArgs{
-		X: x, Inv: hInv, DY: dHc,
-		DWeight: b.Grad(0, LayerAttnNormWeightGrad), AddDWeight: b.GradAdd(0, LayerAttnNormWeightGrad),
-		Rows: Rows, D: 32, Per: 32, Eps: 1e-06,
+	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
+		X: x, Weight: w.At(LayerAttnNormWeight), Inv: hInv, DY: dHc,
+		DX: dX, DWeight: b.Grad(0, LayerAttnNormWeightGrad), AddDX: dX2,
+		AddDWeight: b.GradAdd(0, LayerAttnNormWeightGrad),
+		Rows:       Rows, D: 32, Per: 32, Eps: 1e-06,
 	}) // window.mt:6
 	// What no launch writes holds zeros.
 	if !b.Add[0] {

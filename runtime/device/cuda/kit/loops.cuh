@@ -129,12 +129,12 @@ template <int LANES> struct Team {
     int lane;
     bool live; // the team has a row; if not it goes through the last one, and stores nothing
 
-    __device__ __forceinline__ Team(i64 rows) {
+    __device__ __forceinline__ Team(i64 rows, i64 block = blockIdx.x) {
         if constexpr (LANES <= 32) {
-            row = (i64)blockIdx.x * (TEAM_THREADS / LANES) + threadIdx.x / LANES;
+            row = block * (TEAM_THREADS / LANES) + threadIdx.x / LANES;
             lane = threadIdx.x % LANES;
         } else {
-            row = blockIdx.x;
+            row = block;
             lane = threadIdx.x;
         }
         live = row < rows;
@@ -198,6 +198,44 @@ __device__ __forceinline__ void each_unit(int n, int lane, F f) {
         }
     } else {
         for (int i = lane; i < n; i += LANES) f(0, i);
+    }
+}
+
+// ---- sweeps --------------------------------------------------------------------------------
+// Teams that go over many rows each and keep sums over them in registers: a gradient of rows and
+// those of the columns in one pass. The number of blocks follows from the sizes alone. Package
+// grid mirrors these numbers.
+
+// sweeps tells whether a row's units leave registers for the sums.
+template <int LANES, int UNITS> constexpr bool sweeps = UNITS > 0 && UNITS <= 4 && LANES <= 512;
+
+// sweep_share is how many blocks share a multiprocessor, by the registers that they need.
+template <int LANES, int UNITS> constexpr int sweep_share =
+    LANES <= 32 ? (UNITS == 1 ? 3 : UNITS <= 3 ? 2 : 1) : LANES <= 256 && UNITS <= 2 ? 2 : 1;
+
+// sweep_blocks is the number of blocks over n rows: those that a GPU with 132 multiprocessors
+// holds at once.
+template <int LANES, int UNITS> __device__ __forceinline__ i64 sweep_blocks(i64 n) {
+    return imin(LANES <= 32 ? ceil_div(n, TEAM_THREADS / LANES) : n, 132 * sweep_share<LANES, UNITS>);
+}
+
+// sweep_sums adds what the teams of a block have for the n columns of a row to out.
+template <int LANES, int UNITS> __device__ __forceinline__ void sweep_sums(const float (&acc)[UNITS][8], int n, float* out) {
+    if constexpr (LANES > 32) {
+        each_unit<LANES, UNITS, true>(n, threadIdx.x, [&](int k, int i) { store<8>(out + i, acc[k]); });
+    } else {
+        constexpr int TEAMS = TEAM_THREADS / LANES, WIDTH = LANES * UNITS * 8;
+        __shared__ uint4 words[TEAMS * WIDTH / 4];
+        float* sums = (float*)words;
+        __syncthreads();
+        each_unit<LANES, UNITS, true>(n, threadIdx.x % LANES, [&](int k, int i) { store<8>(sums + threadIdx.x / LANES * WIDTH + i, acc[k]); });
+        __syncthreads();
+        for (int c = threadIdx.x; c < n; c += TEAM_THREADS) {
+            float s = sums[c];
+#pragma unroll
+            for (int t = 1; t < TEAMS; t++) s += sums[t * WIDTH + c];
+            out[c] = s;
+        }
     }
 }
 
@@ -275,25 +313,29 @@ __device__ __forceinline__ void column_values(const act_t* x, i64 rows, i64 d, i
     column_terms(rows, d, d % 8 == 0 && pitch % 8 == 0 && aligned(bits_of(x)), work, ColumnValues{x, pitch});
 }
 
-// column_finish is the second launch: blocks of 32 columns, 1024 threads. out[j] = add[j] + the
-// sum over chunks and over the d / per groups of a row; add may be null, or out.
-__device__ __forceinline__ void column_finish(i64 rows, i64 d, i64 per, const float* work, const float* add, float* out) {
+// fold_terms is the sum of column j over a number of terms, width apart, for 32 columns a block
+// of 1024 threads. Threads below 32 get it.
+__device__ __forceinline__ float fold_terms(const float* work, i64 terms, i64 width, i64 j, bool live) {
     __shared__ float sums[32][33];
     const int x = threadIdx.x % 32, part = threadIdx.x / 32;
-    const i64 j = (i64)blockIdx.x * 32 + x;
-    // Terms of column j stand per apart, since d is a multiple of per.
-    const i64 terms = column_chunks(rows, d) * (d / per);
     float s = 0;
-    if (j < per) {
+    if (live) {
 #pragma unroll 4
-        for (i64 k = part; k < terms; k += 32) s += work[k * per + j];
+        for (i64 k = part; k < terms; k += 32) s += work[k * width + j];
     }
     sums[part][x] = s;
     __syncthreads();
-    if (part == 0 && j < per) {
-        s = sums[0][x];
+    s = sums[0][x];
 #pragma unroll
-        for (int k = 1; k < 32; k++) s += sums[k][x];
-        out[j] = plus(add, j, s);
-    }
+    for (int k = 1; k < 32; k++) s += sums[k][x];
+    return s;
+}
+
+// column_finish is the second launch: blocks of 32 columns, 1024 threads. out[j] = add[j] + the
+// sum over chunks and over the d / per groups of a row; add may be null, or out.
+__device__ __forceinline__ void column_finish(i64 rows, i64 d, i64 per, const float* work, const float* add, float* out) {
+    const i64 j = (i64)blockIdx.x * 32 + threadIdx.x % 32;
+    // Terms of column j stand per apart, since d is a multiple of per.
+    const float s = fold_terms(work, column_chunks(rows, d) * (d / per), per, j, j < per);
+    if (threadIdx.x < 32 && j < per) out[j] = plus(add, j, s);
 }

@@ -70,6 +70,50 @@ func Rows(n, lanes int64) device.Grid {
 	return Of(max(1, ceil(n, teamThreads/lanes)), teamThreads)
 }
 
+// Aligned tells whether addresses are multiples of 16 bytes; arenas begin at such.
+func Aligned(ptrs ...device.Ptr) bool {
+	var all int64
+	for _, p := range ptrs {
+		all |= p.Off
+	}
+	return all%16 == 0
+}
+
+// Sweeps tells whether teams may go over many rows and keep sums over them: loops.cuh's sweeps.
+func Sweeps(lanes, units int64) bool { return units > 0 && units <= 4 && lanes <= 512 }
+
+// sweepBlocks is loops.cuh's sweep_blocks.
+func sweepBlocks(n, lanes, units int64) int64 {
+	share := int64(1)
+	switch {
+	case lanes <= 32 && units == 1:
+		share = 3
+	case lanes <= 32 && units <= 3, lanes > 32 && lanes <= 256 && units <= 2:
+		share = 2
+	}
+	if lanes <= 32 {
+		n = ceil(n, teamThreads/lanes)
+	}
+	return min(n, 132*share)
+}
+
+// Sweep is the launch of teams over n rows.
+func Sweep(n, lanes, units int64) device.Grid {
+	return Of(max(1, sweepBlocks(n, lanes, units)), sweepThreads(lanes))
+}
+
+func sweepThreads(lanes int64) int64 {
+	if lanes <= 32 {
+		return teamThreads
+	}
+	return lanes
+}
+
+// SweepWork is the scratch memory of the sums of width columns.
+func SweepWork(n, lanes, units, width int64) int64 {
+	return 4 * max(1, sweepBlocks(n, lanes, units)) * width
+}
+
 // columnChunks is loops.cuh's column_chunks.
 func columnChunks(rows, d int64) int64 {
 	tiles := ceil(d, columnTile)
