@@ -19,8 +19,14 @@ func (s *session) onStep(m *engine.Metrics) error {
 		Step: m.Step, Loss: m.Loss, LR: m.LR, GradNorm: m.GradNorm,
 		Tokens: s.tokens, Count: m.Tokens, Seconds: m.Time.Seconds(), Skipped: m.Skipped,
 	}
+	for _, f := range s.feeds {
+		f.Step(l)
+	}
 	fmt.Fprintln(s.outw, l.Line(s.train.Steps, s.eta.Left(s.train.Steps-m.Step)))
-	return s.metrics.Step(l)
+	if err := s.metrics.Step(l); err != nil {
+		return err
+	}
+	return s.routing.step(m)
 }
 
 func (s *session) onEval(st engine.State, r engine.EvalResult) error {
@@ -28,7 +34,19 @@ func (s *session) onEval(st engine.State, r engine.EvalResult) error {
 	s.eta.Extra(r.Time.Seconds())
 	l := telemetry.Eval{Step: st.Step, Loss: r.Loss, Tokens: r.Tokens, Seconds: r.Time.Seconds()}
 	fmt.Fprintln(s.outw, l.Line(s.train.Steps))
+	if err := s.routed(st.Step); err != nil {
+		return err
+	}
 	return s.metrics.Eval(l)
+}
+
+// routed prints and records what the routers did until a step.
+func (s *session) routed(step int64) error {
+	if s.routing == nil {
+		return nil
+	}
+	fmt.Fprint(s.outw, s.routing.line(step, s.train.Steps))
+	return s.routing.write(step)
 }
 
 // checkpoints writes them.

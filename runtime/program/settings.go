@@ -19,6 +19,7 @@ import (
 type settings struct {
 	train      plan.Train
 	out        string
+	exports    exports
 	weights    string // Hugging Face folder to begin from, "": none
 	metrics    string
 	threads    int64
@@ -43,7 +44,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
 		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "no-memory-check": &s.noCheck, "profile": &profile,
-		"from": &s.weights,
+		"from": &s.weights, "tensorboard": &s.exports.tensorboard, "csv": &s.exports.csv, "prometheus": &s.exports.prometheus,
 	} {
 		fs.bind(name, to)
 	}
@@ -58,7 +59,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		return nil, usagef("`%s` is not a flag", rest[0]).hint("every setting is a flag: `--data PATH`")
 	}
 	s.resume = fs.given("resume")
-	if err := s.checkFrom(fs.given("from")); err != nil {
+	if err := first(s.checkFrom(fs.given("from")), s.exports.check()); err != nil {
 		return nil, err
 	}
 	if s.profile, err = p.profiled(fs.given("profile"), profile); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/megatrain/mtc/runtime/optim"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/telemetry"
+	"github.com/megatrain/mtc/runtime/telemetry/export"
 )
 
 // session is one training run in this process.
@@ -33,8 +34,9 @@ type session struct {
 
 	engine   *engine.Engine
 	metrics  *telemetry.Metrics
-	routing  *routing  // nil: the model has no routers
-	profiler *profiler // nil: none
+	routing  *routing       // nil: the model has no routers
+	profiler *profiler      // nil: none
+	feeds    []*export.Feed // of other programs
 	eta      telemetry.ETA
 	tokens   int64 // targets trained on so far
 	began    time.Time
@@ -98,6 +100,12 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = first(err, s.metrics.Close()) }()
+	s.feeds = s.exports.start(errw, p.Plan.Model, s.engine.State().Step)
+	defer func() {
+		for _, f := range s.feeds {
+			f.Close()
+		}
+	}()
 	if s.routing, err = s.openRouting(errw); err != nil {
 		return err
 	}
