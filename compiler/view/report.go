@@ -26,7 +26,9 @@ type Report struct {
 	Critical  []PathPart     `json:"critical"`
 	Path      []PathTask     `json:"path"`
 	Costliest []TaskRow      `json:"costliest"`
-	Memory    []MemoryRow    `json:"memory"`
+	// Together are the tasks that do the same thing on different layers and micro-batches.
+	Together []CostRow   `json:"costliest_together"`
+	Memory   []MemoryRow `json:"memory"`
 }
 
 // PathTask is a stretch of the critical path; Task is -1 of waiting.
@@ -120,8 +122,10 @@ func (t *Step) Report() *Report {
 		}
 		r.Path = append(r.Path, x)
 	}
-	rows := t.rows(t.Slack())
+	slack := t.Slack()
+	rows := t.rows(slack)
 	r.Costliest = rows[:min(10, len(rows))]
+	r.Together = t.costs(slack)
 	for _, m := range t.Memories() {
 		r.Memory = append(r.Memory, MemoryRow{m.Name, m.Reserved, m.Kept, m.Peak.Bytes, m.Peak.At, m.PeakTask, append([]Group{}, m.AtPeak...), m.Points})
 	}

@@ -88,15 +88,11 @@ func (t *Step) htmlStep(b *strings.Builder) {
 	}
 	table(b, "Critical path", 2, []string{"does", "lane", "tasks", "time", "share"}, rows)
 	rows = nil
-	all := t.rows(t.Slack())
+	all := t.costs(t.Slack())
 	for _, r := range all[:min(10, len(all))] {
-		slack := "never late"
-		if r.Slack != nil {
-			slack = Seconds(*r.Slack)
-		}
-		rows = append(rows, []string{fmt.Sprint(r.Task), r.Kind + " " + r.Subject, r.Span, Seconds(r.Seconds), Percent(r.Share), slack})
+		rows = append(rows, []string{r.What, r.Span, fmt.Sprint(r.Tasks), Seconds(r.Seconds), Percent(r.Share), slackText(r.Slack)})
 	}
-	table(b, "Costliest tasks", 3, []string{"task", "does", "line", "time", "share", "slack"}, rows)
+	table(b, "Costliest tasks", 2, []string{"does", "line", "tasks", "time", "share", "least slack"}, rows)
 	for _, m := range t.Memories() {
 		if m.Reserved == 0 {
 			continue

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -85,68 +86,63 @@ func (t *Step) writePath(w io.Writer) {
 	}
 }
 
-// writeCostliest prints ten rows of tasks, those that do the same thing on different layers
-// and micro-batches together.
-func (t *Step) writeCostliest(w io.Writer, slack []float64) {
-	type row struct {
-		first         TaskRow
-		tasks         int
-		seconds, most float64
-		slack         float64 // the least
-	}
+// CostRow is the tasks of a step that do the same thing on different layers and micro-batches.
+type CostRow struct {
+	What    string   `json:"what"`  // "backward layer[*]"
+	First   int      `json:"first"` // the costliest of them
+	Tasks   int      `json:"tasks"`
+	Lane    string   `json:"lane"`
+	Seconds float64  `json:"seconds"` // of all
+	Share   float64  `json:"share"`
+	Slack   *float64 `json:"slack"` // the least
+	Span    string   `json:"span"`
+}
+
+// costs lists tasks by kind, those that take the longest together first.
+func (t *Step) costs(slack []float64) []CostRow {
 	index := map[string]int{}
-	var rows []*row
+	subject := map[string]string{}
+	var rows []CostRow
 	for _, r := range t.rows(slack) {
 		key := strings.Join([]string{r.Kind, r.Lane, pattern(r.Subject), r.Span}, "\x00")
 		k, ok := index[key]
 		if !ok {
 			k = len(rows)
-			index[key] = k
-			rows = append(rows, &row{first: r, slack: math.Inf(1)})
+			index[key], subject[key] = k, r.Subject
+			rows = append(rows, CostRow{First: r.Task, Lane: r.Lane, Span: r.Span, What: strings.TrimSpace(r.Kind + " " + r.Subject)})
 		}
-		x := rows[k]
-		x.tasks++
-		x.seconds += r.Seconds
-		x.most = max(x.most, r.Seconds)
-		if r.Slack != nil {
-			x.slack = min(x.slack, *r.Slack)
+		x := &rows[k]
+		if subject[key] != r.Subject {
+			x.What = r.Kind + " " + pattern(r.Subject)
 		}
-	}
-	// By what all of a row take.
-	for i := 1; i < len(rows); i++ {
-		for k := i; k > 0 && rows[k].seconds > rows[k-1].seconds; k-- {
-			rows[k], rows[k-1] = rows[k-1], rows[k]
+		x.Tasks++
+		x.Seconds += r.Seconds
+		x.Share += r.Share
+		if r.Slack != nil && (x.Slack == nil || *r.Slack < *x.Slack) {
+			x.Slack = r.Slack
 		}
 	}
-	fmt.Fprintf(w, "%-26s %6s %10s %7s %9s %-15s\n", "costliest tasks", "tasks", "time", "share", "slack", "at")
-	for _, r := range rows[:min(10, len(rows))] {
-		what := r.first.Kind
-		if r.first.Subject != "" {
-			s := r.first.Subject
-			if r.tasks > 1 && t.several(r.first) {
-				s = pattern(s)
-			}
-			what += " " + s
-		}
-		at := "never late"
-		if !math.IsInf(r.slack, 1) {
-			at = Seconds(r.slack)
-		}
-		line := fmt.Sprintf("  %-24s %6d %10s %7s %9s %-15s", clip(what, 24), r.tasks, Seconds(r.seconds), share(r.seconds, t.Line.Seconds), at, clip(r.first.Span, 17))
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
-	}
-	fmt.Fprintln(w, "  slack: the least of a row; a task of slack 0 makes the step longer if it takes longer")
+	slices.SortStableFunc(rows, func(a, b CostRow) int { return descending(a.Seconds, b.Seconds) })
+	return rows
 }
 
-// several says whether tasks of a row's kind are about different units or slabs.
-func (t *Step) several(r TaskRow) bool {
-	for i := range t.Len() {
-		task := t.Task(i)
-		if s := Subject(t.Plan, task); Kind(task) == r.Kind && s != r.Subject && pattern(s) == pattern(r.Subject) {
-			return true
-		}
+// slackText writes a slack.
+func slackText(slack *float64) string {
+	if slack == nil {
+		return "any"
 	}
-	return false
+	return Seconds(*slack)
+}
+
+// writeCostliest prints the ten rows that cost the most.
+func (t *Step) writeCostliest(w io.Writer, slack []float64) {
+	rows := t.costs(slack)
+	fmt.Fprintf(w, "%-27s %6s %10s %7s %8s  %s\n", "costliest tasks", "tasks", "time", "share", "slack", "at")
+	for _, r := range rows[:min(10, len(rows))] {
+		line := fmt.Sprintf("  %-25s %6d %10s %7s %8s  %s", clip(r.What, 25), r.Tasks, Seconds(r.Seconds), Percent(r.Share), slackText(r.Slack), clip(r.Span, 16))
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+	fmt.Fprintln(w, "  slack: the least of the row's tasks; what has none makes the step longer if it\n  takes longer, and nothing ever waits for what has any")
 }
 
 // writeMemories prints each memory over the step and what is alive at its peak.

@@ -114,29 +114,45 @@ function drawLane(r) {
   ctx.beginPath();
   ctx.rect(LEFT, y - 3, inner(), LANE + 6);
   ctx.clip();
-  let drawn = -1, drawnKind = -1;
+  // Runs of less than a pixel are added up: each pixel shows the shares of its kinds.
+  let column = -1, parts = [], faint = 1;
+  const flush = () => {
+    let top = y + LANE;
+    const width = xOf(1) - xOf(0);
+    parts.forEach((seconds, k) => {
+      const h = Math.min(LANE, Math.max(seconds * width * LANE, 1));
+      ctx.globalAlpha = faint;
+      ctx.fillStyle = colours.kinds[k];
+      ctx.fillRect(column, Math.max(y, top - h), 1, h);
+      top -= h;
+    });
+    ctx.globalAlpha = 1;
+    parts = [];
+  };
   for (let k = atOrAfter(r.runs, view.from); k < r.runs.length; k++) {
     const run = r.runs[k];
     if (run.s > view.to) break;
     if (!shown(run.p)) continue;
     const x = xOf(run.s), w = Math.max(xOf(run.e) - x, 0.8);
     const selected = run.own && run.p === view.task;
-    // Of runs within one pixel one of a kind is enough.
-    if (w < 1.2 && Math.floor(x) === drawn && T.kind[run.p] === drawnKind && !selected) continue;
-    drawn = Math.floor(x);
-    drawnKind = T.kind[run.p];
     const dim = view.match && !view.match[run.p];
-    ctx.globalAlpha = dim ? 0.16 : run.own ? 1 : 0.45;
+    const alpha = dim ? 0.16 : run.own ? 1 : 0.45;
+    if (w < 1.5 && !selected) {
+      if (Math.floor(x) !== column || faint !== alpha) {
+        flush();
+        column = Math.floor(x);
+        faint = alpha;
+      }
+      parts[T.kind[run.p]] = (parts[T.kind[run.p]] || 0) + run.e - run.s;
+      continue;
+    }
+    ctx.globalAlpha = alpha;
     ctx.fillStyle = colours.kinds[T.kind[run.p]];
     ctx.fillRect(x, y, w > 3 ? w - 0.6 : w, LANE);
-    if (run.own && onPath[r.step].has(run.p)) {
-      ctx.fillStyle = colours("path");
-      ctx.fillRect(x, y + LANE - 4, w, 4);
-    }
     ctx.globalAlpha = 1;
-    if (w > 46 && !dim) {
+    if (w > 30 && !dim) {
       const text = title(run.p);
-      const from = Math.max(x, LEFT) + 5, room = Math.min(x + w, width - RIGHT) - from - 5;
+      const from = Math.max(x, LEFT) + 5, room = Math.min(x + w, width - RIGHT) - from - 4;
       ctx.font = "12px system-ui, sans-serif";
       const fits = ctx.measureText(text).width <= room ? text : ctx.measureText(kind(run.p)).width <= room ? kind(run.p) : "";
       if (fits) {
@@ -147,7 +163,24 @@ function drawLane(r) {
     if (selected) outline(x, y, w, r.step === view.step ? 2.5 : 1.2);
     else if (run.own && run.p === view.hover) outline(x, y, w, 1);
   }
+  flush();
+  drawPath(r);
   ctx.restore();
+}
+
+// drawPath marks the critical path.
+function drawPath(r) {
+  ctx.fillStyle = colours("path");
+  let to = -1;
+  for (let k = atOrAfter(r.runs, view.from); k < r.runs.length; k++) {
+    const run = r.runs[k];
+    if (run.s > view.to) break;
+    if (!run.own || !shown(run.p) || !onPath[r.step].has(run.p)) continue;
+    const x = xOf(run.s), e = Math.max(xOf(run.e), x + 1);
+    if (e <= to + 0.5) continue;
+    ctx.fillRect(Math.max(x, to), r.top + LANE - 4, e - Math.max(x, to), 4);
+    to = e;
+  }
 }
 
 function outline(x, y, w, line) {

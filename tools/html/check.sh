@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# make html: the pages of `mtc inspect --html` in a headless Chromium: console, keys, mouse,
+# search, both themes, contrast, narrow windows, print; screenshots go to build/html. Skips with
+# a reason where there is no browser; MTC_BROWSER=required makes that a failure, and
+# MTC_BROWSER=install lets it install Debian's, as CI does.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+find_browser() {
+  for b in chromium chromium-browser google-chrome; do
+    if command -v "$b" >/dev/null; then command -v "$b"; return; fi
+  done
+  return 1
+}
+if ! find_browser >/dev/null && [ "${MTC_BROWSER:-}" = install ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 || true
+fi
+if ! browser=$(find_browser); then
+  echo "html: skipped, there is no Chromium: \`apt-get install chromium\` on Debian"
+  [ "${MTC_BROWSER:-}" != required ] || exit 1
+  exit 0
+fi
+out=build/html
+rm -rf "$out"
+mkdir -p "$out"
+mtc=$out/mtc
+CGO_ENABLED=0 go build -o "$mtc" ./cmd/mtc
+go build -o "$out/browser" ./tools/html/browser
+page() { # name, options of compile
+  local name=$1
+  shift
+  "$mtc" compile "$@" --no-build -o "$out/$name" >/dev/null
+  "$mtc" inspect "$out/$name" --html "$out/$name.html" >/dev/null
+}
+page nano models/nano.mt --placement stream
+# Tens of thousands of tasks.
+page qwen2.5-72b models/qwen2.5-72b.mt --target cuda --placement stream --recompute all
+# Names that would like to be markup.
+page hostile 'tools/html/testdata/a<script>.mt' --placement stream
+timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/*.html
+# A run that measured: the program is built for it.
+if [ "${MTC_BROWSER:-}" = required ] || [ "${MTC_BROWSER:-}" = install ]; then
+  "$mtc" compile models/nano.mt --placement stream -o "$out/build" >/dev/null
+  "$mtc" run "$out/build" --data 'models/*.mt' --steps 12 --eval-every 0 --no-save --profile --out "$out/run" >/dev/null
+  "$mtc" inspect "$out/run" --html "$out/run.html" >/dev/null
+  timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out/run.html"
+fi
