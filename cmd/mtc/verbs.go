@@ -30,6 +30,7 @@ var verbs = []func(e *env) *cobra.Command{
 	newGenerateCmd,
 	newImportCmd,
 	newExportCmd,
+	newDataCmd,
 	newInspectCmd,
 	newDoctorCmd,
 	newBenchCmd,

@@ -44,14 +44,14 @@ func (f *fixture) template(t *testing.T, name string) *Template {
 	return tm
 }
 
-func (f *fixture) conversation(t *testing.T, name string) (out []Message) {
+func (f *fixture) conversation(t *testing.T, name string) (out Conversation) {
 	t.Helper()
 	v, err := jinja.FromJSON(f.Conversations[name])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range v.([]any) {
-		out = append(out, m.(Message))
+		out.Messages = append(out.Messages, m.(Message))
 	}
 	return out
 }
@@ -134,7 +134,7 @@ func TestSpansThatCannotBeFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = tm.Spans([]Message{NewMessage("user", "b"), NewMessage("assistant", "abc"), NewMessage("user", "d")})
+	_, _, err = tm.Spans(Conversation{Messages: []Message{NewMessage("user", "b"), NewMessage("assistant", "abc"), NewMessage("user", "d")}})
 	if err == nil || !strings.Contains(err.Error(), "turn 2") {
 		t.Errorf("got %v", err)
 	}
@@ -149,7 +149,7 @@ func TestTemplateErrorsNameTheLine(t *testing.T) {
 	} {
 		tm, err := Compile("t", c.text, "", "")
 		if err == nil {
-			_, err = tm.Render(nil, false)
+			_, err = tm.Render(Conversation{}, false)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %v, wanted %q", c.text, err, c.want)

@@ -16,17 +16,17 @@ import (
 // writes earlier turns in another way than the last one, the turn is found by a mark that is
 // put around it and taken out again. In each case the parts must lie in the text as it is: a
 // template for which they cannot be found is an error, not a guess.
-func (t *Template) Spans(messages []Message) (text string, spans []jinja.Span, err error) {
-	text, spans, err = t.render(messages, false)
+func (t *Template) Spans(c Conversation) (text string, spans []jinja.Span, err error) {
+	text, spans, err = t.render(c, false)
 	if err != nil || t.t.Marked {
 		return text, spans, err
 	}
 	done := 0
-	for i, m := range messages {
+	for i, m := range c.Messages {
 		if role, _ := m.Get("role"); role != "assistant" {
 			continue
 		}
-		s, ok := t.turn(messages, i, text)
+		s, ok := t.turn(c, i, text)
 		if !ok || s.From < done {
 			return "", nil, fault.New("MT0641", t.name, "what the assistant says in turn %d cannot be found in the text that the chat template makes", i+1).
 				Help("put `{%% generation %%}` and `{%% endgeneration %%}` around it in the template, or train on everything with `--loss all`")
@@ -37,17 +37,20 @@ func (t *Template) Spans(messages []Message) (text string, spans []jinja.Span, e
 	return text, spans, nil
 }
 
+// upTo is a conversation of the first n turns.
+func (c Conversation) upTo(n int) Conversation { return Conversation{c.Messages[:n], c.Tools} }
+
 // turn finds the turn i of a conversation in its text.
-func (t *Template) turn(messages []Message, i int, text string) (jinja.Span, bool) {
-	ask, err := t.Render(messages[:i], true)
+func (t *Template) turn(c Conversation, i int, text string) (jinja.Span, bool) {
+	ask, err := t.Render(c.upTo(i), true)
 	if err != nil || !strings.HasPrefix(text, ask) {
-		return t.byMark(messages, i, text)
+		return t.byMark(c, i, text)
 	}
-	upTo, err := t.Render(messages[:i+1], false)
+	upTo, err := t.Render(c.upTo(i+1), false)
 	if err != nil || !strings.HasPrefix(upTo, ask) || !strings.HasPrefix(text, upTo) {
-		return t.byMark(messages, i, text)
+		return t.byMark(c, i, text)
 	}
-	if i+1 == len(messages) {
+	if i+1 == len(c.Messages) {
 		upTo = text
 	}
 	return jinja.Span{From: len(ask), To: len(upTo)}, true
@@ -61,8 +64,8 @@ const (
 
 // byMark renders once more with marks around the content of turn i. Without them the text must
 // be what it was.
-func (t *Template) byMark(messages []Message, i int, text string) (jinja.Span, bool) {
-	content, _ := messages[i].Get("content")
+func (t *Template) byMark(c Conversation, i int, text string) (jinja.Span, bool) {
+	content, _ := c.Messages[i].Get("content")
 	said, ok := content.(string)
 	if !ok || said == "" || strings.Contains(text, markOpen) || strings.Contains(text, markClose) {
 		return jinja.Span{}, false
@@ -76,14 +79,14 @@ func (t *Template) byMark(messages []Message, i int, text string) (jinja.Span, b
 	// beginning goes with it, and the turn begins where the text comes back.
 	at := strings.Index(said, body)
 	marked := said[:at] + markOpen + body + markClose + said[at+len(body):]
-	list := append([]Message{}, messages...)
+	list := append([]Message{}, c.Messages...)
 	list[i] = jinja.NewDict()
-	for _, k := range messages[i].Keys() {
-		v, _ := messages[i].Get(k)
+	for _, k := range c.Messages[i].Keys() {
+		v, _ := c.Messages[i].Get(k)
 		list[i].Set(k, v)
 	}
 	list[i].Set("content", marked)
-	got, err := t.Render(list, false)
+	got, err := t.Render(Conversation{list, c.Tools}, false)
 	if err != nil || strings.Count(got, markClose) != 1 || strings.NewReplacer(markOpen, "", markClose, "").Replace(got) != text {
 		return jinja.Span{}, false
 	}
@@ -106,13 +109,13 @@ func (t *Template) byMark(messages []Message, i int, text string) (jinja.Span, b
 	default:
 		return jinja.Span{}, false
 	}
-	end, ok := t.turnEnd(list[:i+1], text[closeAt:])
+	end, ok := t.turnEnd(Conversation{list[:i+1], c.Tools}, text[closeAt:])
 	return jinja.Span{From: from, To: closeAt + end}, ok
 }
 
 // turnEnd is how much of the text behind a turn's content ends the turn: what a template
 // writes there when the turn, which is marked, is the last one.
-func (t *Template) turnEnd(upTo []Message, behind string) (int, bool) {
+func (t *Template) turnEnd(upTo Conversation, behind string) (int, bool) {
 	got, err := t.Render(upTo, false)
 	if err != nil {
 		return 0, false

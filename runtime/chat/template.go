@@ -25,6 +25,12 @@ func NewMessage(role, content string) Message {
 	return m
 }
 
+// Conversation is what a template renders: turns, and the tools that it may tell of.
+type Conversation struct {
+	Messages []Message
+	Tools    any // a list as a record has it; nil: none
+}
+
 // Compile reads a template. name is for messages; bos and eos are the texts of these tokens.
 func Compile(name, text, bos, eos string) (*Template, error) {
 	t, err := jinja.Compile(text)
@@ -36,17 +42,17 @@ func Compile(name, text, bos, eos string) (*Template, error) {
 }
 
 // Render gives the text of a conversation; with ask, up to where the assistant begins to speak.
-func (t *Template) Render(messages []Message, ask bool) (string, error) {
-	text, _, err := t.render(messages, ask)
+func (t *Template) Render(c Conversation, ask bool) (string, error) {
+	text, _, err := t.render(c, ask)
 	return text, err
 }
 
-func (t *Template) render(messages []Message, ask bool) (string, []jinja.Span, error) {
-	list := make([]any, len(messages))
-	for i, m := range messages {
+func (t *Template) render(c Conversation, ask bool) (string, []jinja.Span, error) {
+	list := make([]any, len(c.Messages))
+	for i, m := range c.Messages {
 		list[i] = m
 	}
-	vars := map[string]any{"messages": list, "add_generation_prompt": ask, "tools": nil, "documents": nil}
+	vars := map[string]any{"messages": list, "add_generation_prompt": ask, "tools": c.Tools, "documents": nil}
 	for k, v := range t.vars {
 		vars[k] = v
 	}
