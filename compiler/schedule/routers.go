@@ -60,6 +60,21 @@ func (b *builder) layoutRouters() {
 	}
 }
 
+// wholeStep reports whether a router looks at all micro-batches of a step at once, so that a
+// layer takes all of them before the next one.
+func wholeStep(prog *ir.Program) bool {
+	for _, ub := range prog.Units {
+		if r := ub.Unit.Router; r != nil && looksAtStep(r) {
+			return true
+		}
+	}
+	return false
+}
+
+func looksAtStep(r *ir.Router) bool {
+	return r.Attr["pool"].Int == moe.Step || r.Attr["balance"].Int == moe.AuxStep
+}
+
 // checkRouters refuses what routers cannot be scheduled with: counts of a whole step must be
 // there before what depends on them, and the outcome of a step must be known on the device.
 func (b *builder) checkRouters() error {
@@ -69,7 +84,7 @@ func (b *builder) checkRouters() error {
 			continue
 		}
 		switch {
-		case r.Attr["pool"].Int == moe.Step || r.Attr["balance"].Int == moe.AuxStep:
+		case looksAtStep(r):
 			return fmt.Errorf("the router of %s looks at a whole step, whose micro-batches must be one group, not %d", r.Path, b.groups)
 		case b.hostNorms():
 			return fmt.Errorf("with a mixture of experts in a stream micro-batches are one group, not %d: the router of %s moves on the device by what the step gave", b.groups, r.Path)

@@ -114,7 +114,11 @@ type builder struct {
 	p    *plan.Plan
 
 	clip             bool
-	streams          bool // some slabs stream
+	streams          bool   // some slabs stream
+	half             bool   // gradients of those leave in bf16
+	home             []bool // by slab: it streams, and its gradient waits for the update on the device
+	sums             bool   // gradients of groups add up on the host for some slabs
+	ownSlots         int64  // layers that stream with a weight slot of their own, All: every one
 	micros, groups   int
 	hostSlots        int
 	class            []memplan.Class // by buffer
@@ -127,7 +131,8 @@ type builder struct {
 
 	weight    []plan.BufID   // by slab: where compute reads it
 	genWeight []plan.BufID   // by slab: where generation reads it
-	grad      []plan.BufID   // by slab: where compute writes its gradient
+	grad      []plan.BufID   // by slab: where compute adds up its gradient
+	link      []plan.BufID   // by slab: where its gradient leaves from, rounded if that is asked for
 	stage     []plan.BufID   // by slab: host slot its gradient passes through, NoBuf when none
 	value     [][]plan.BufID // by value, micro-batch of the group
 	dvalue    [][]plan.BufID
@@ -184,19 +189,16 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	switch {
 	case o.Order == BatchMajor && o.Groups != 0 && o.Groups != micros:
 		return nil, fmt.Errorf("%d groups of %d micro-batches are not batch-major: each micro-batch is a group then", o.Groups, micros)
-	case o.Order == BatchMajor || o.Placement == Resident && o.Order == "":
+	case o.Order == BatchMajor || o.Placement == Resident && o.Order == "" && !wholeStep(prog):
 		def(&o.Groups, micros)
 	}
 	def(&o.Groups, 1)
-	if err := o.available(); err != nil {
-		return nil, err
-	}
 	if o.Groups < 1 || o.Groups > micros {
 		return nil, fmt.Errorf("%d groups of %d micro-batches: there must be at least one micro-batch in each", o.Groups, micros)
 	}
 	b := &builder{
 		prog: prog, clip: m.Train.Run.Clip > 0,
-		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots), saveCount: o.SaveInputs,
+		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots), saveCount: o.SaveInputs, ownSlots: o.DeviceWeights,
 		reads: make([]plan.BufID, 0, 64), writes: make([]plan.BufID, 0, 64),
 		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, slabUse: map[*ir.Function][]bool{}, tokens: -1, position: -1,
 	}
@@ -219,39 +221,10 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	if err := b.survey(); err != nil {
 		return nil, err
 	}
-	for s := range b.p.Slabs {
-		b.p.Slabs[s].Resident = o.Placement == Resident || int64(s) < o.Keep
-		b.streams = b.streams || !b.p.Slabs[s].Resident
-	}
-	if o.Placement == Stream && o.Keep > 0 && b.groups > 1 {
-		return nil, fmt.Errorf("%d groups of micro-batches add up gradients on the host, so that no slab can stay on the device", b.groups)
+	if err := b.settle(&o); err != nil {
+		return nil, err
 	}
 	return b, nil
-}
-
-// available refuses what schedules do not have.
-func (o *Options) available() error {
-	switch {
-	case len(o.KeepNames) > 0:
-		return fmt.Errorf("slabs cannot be kept on the device by name, only a number of first ones")
-	case o.DeviceWeights != 0:
-		return fmt.Errorf("weights alone cannot stay on the device")
-	case o.DeviceGrads != 0:
-		return fmt.Errorf("gradients of slabs that stream wait on the host, not on the device")
-	case o.HalfGrads:
-		return fmt.Errorf("gradients cross the link in f32, not in bf16")
-	}
-	return nil
-}
-
-// hostNorms reports whether norms are made on the host lane: where the whole gradient of a
-// step exists only there.
-func (b *builder) hostNorms() bool { return b.streams && b.groups > 1 }
-
-// early reports whether a slab is updated in the step that made its gradient, by a host that
-// the scalars reach one by one.
-func (b *builder) early(s int) bool {
-	return !b.clip && !b.hostNorms() && !b.p.Slabs[s].Resident
 }
 
 // group returns the micro-batches of a group, [lo, hi). Sizes differ by at most one, the

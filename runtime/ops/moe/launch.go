@@ -10,7 +10,7 @@ type LogitsArgs struct {
 	Rows, D, Experts int
 }
 
-var logits = device.Kernel{Name: "moe.logits", CPU: logitsCPU}
+var logits = device.Kernel{Name: "moe.logits", CPU: logitsCPU, CUDA: logitsCUDA}
 
 // Logits sets Y = X Weight^T.
 func Logits(q device.Queue, a LogitsArgs) {
@@ -25,7 +25,7 @@ type LogitsBackwardInputArgs struct {
 	Rows, D, Experts int
 }
 
-var logitsBackwardInput = device.Kernel{Name: "moe.logits_backward_input", CPU: logitsBackwardInputCPU}
+var logitsBackwardInput = device.Kernel{Name: "moe.logits_backward_input", CPU: logitsBackwardInputCPU, CUDA: logitsInputCUDA}
 
 // LogitsBackwardInput sets DX = AddDX + DY Weight.
 func LogitsBackwardInput(q device.Queue, a LogitsBackwardInputArgs) {
@@ -40,7 +40,7 @@ type LogitsBackwardWeightArgs struct {
 	Rows, D, Experts    int
 }
 
-var logitsBackwardWeight = device.Kernel{Name: "moe.logits_backward_weight", CPU: logitsBackwardWeightCPU}
+var logitsBackwardWeight = device.Kernel{Name: "moe.logits_backward_weight", CPU: logitsBackwardWeightCPU, CUDA: logitsWeightCUDA}
 
 // LogitsBackwardWeight sets DWeight = AddDWeight + DY^T X.
 func LogitsBackwardWeight(q device.Queue, a LogitsBackwardWeightArgs) {
@@ -55,7 +55,7 @@ type GatherArgs struct {
 	Rows, D, Experts, Slots int
 }
 
-var gather = device.Kernel{Name: "moe.gather", CPU: gatherCPU}
+var gather = device.Kernel{Name: "moe.gather", CPU: gatherCPU, CUDA: gatherCUDA}
 
 // Gather sets the rows in use of Y to those of their tokens.
 func Gather(q device.Queue, a GatherArgs) {
@@ -70,7 +70,7 @@ type GatherBackwardArgs struct {
 	Rows, D, Experts, Slots int
 }
 
-var gatherBackward = device.Kernel{Name: "moe.gather_backward", CPU: gatherBackwardCPU}
+var gatherBackward = device.Kernel{Name: "moe.gather_backward", CPU: gatherBackwardCPU, CUDA: gatherBackwardCUDA}
 
 // GatherBackward sets DX = AddDX + the sums over each token's rows.
 func GatherBackward(q device.Queue, a GatherBackwardArgs) {
@@ -86,7 +86,7 @@ type CombineArgs struct {
 	Rows, D, Experts, Slots int
 }
 
-var combine = device.Kernel{Name: "moe.combine", CPU: combineCPU}
+var combine = device.Kernel{Name: "moe.combine", CPU: combineCPU, CUDA: combineCUDA}
 
 // Combine sets Y to the gated sums over each token's rows.
 func Combine(q device.Queue, a CombineArgs) {
@@ -104,7 +104,7 @@ type CombineBackwardArgs struct {
 	Rows, D, Experts, Slots int
 }
 
-var combineBackward = device.Kernel{Name: "moe.combine_backward", CPU: combineBackwardCPU}
+var combineBackward = device.Kernel{Name: "moe.combine_backward", CPU: combineBackwardCPU, CUDA: combineBackwardCUDA}
 
 // CombineBackward sets the gradients of the experts' rows and of the gates.
 func CombineBackward(q device.Queue, a CombineBackwardArgs) {

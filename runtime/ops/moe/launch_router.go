@@ -62,7 +62,7 @@ type ObserveArgs struct {
 	Rate, EMA, Capacity, Start, U, Alpha, ZLoss, Scale float32
 }
 
-var observe = device.Kernel{Name: "moe.observe", CPU: observeCPU}
+var observe = device.Kernel{Name: "moe.observe", CPU: observeCPU, CUDA: observeCUDA}
 
 // Observe counts a micro-batch's logits in a training step.
 func Observe(q device.Queue, a ObserveArgs) {
@@ -88,7 +88,7 @@ type SelectArgs struct {
 	Rate, EMA, Capacity, Start, U, Alpha, ZLoss, Scale float32
 }
 
-var selectKernel = device.Kernel{Name: "moe.select", CPU: selectCPU}
+var selectKernel = device.Kernel{Name: "moe.select", CPU: selectCPU, CUDA: selectCUDA}
 
 // Select makes the routing of a micro-batch.
 func Select(q device.Queue, a SelectArgs) {
@@ -112,7 +112,7 @@ type AdvanceArgs struct {
 	Rate, EMA, Capacity, Start, U, Alpha, ZLoss, Scale float32
 }
 
-var advance = device.Kernel{Name: "moe.advance", CPU: advanceCPU}
+var advance = device.Kernel{Name: "moe.advance", CPU: advanceCPU, CUDA: advanceCUDA}
 
 // Advance moves the state by the counts of a step, writes the report and clears the counts.
 func Advance(q device.Queue, a AdvanceArgs) {
@@ -137,7 +137,7 @@ type GateArgs struct {
 	Rate, EMA, Capacity, Start, U, Alpha, ZLoss, Scale float32
 }
 
-var gate = device.Kernel{Name: "moe.gate", CPU: gateCPU}
+var gate = device.Kernel{Name: "moe.gate", CPU: gateCPU, CUDA: gateCUDA}
 
 // Gate sets the factors of routed pairs.
 func Gate(q device.Queue, a GateArgs) {
@@ -165,7 +165,7 @@ type GateBackwardArgs struct {
 	Rate, EMA, Capacity, Start, U, Alpha, ZLoss, Scale float32
 }
 
-var gateBackward = device.Kernel{Name: "moe.gate_backward", CPU: gateBackwardCPU}
+var gateBackward = device.Kernel{Name: "moe.gate_backward", CPU: gateBackwardCPU, CUDA: gateBackwardCUDA}
 
 // GateBackward sets the gradient of the logits, of the gates and of the router's losses.
 func GateBackward(q device.Queue, a GateBackwardArgs) {

@@ -88,7 +88,7 @@ var warmups = []op.Ctor{
 var balances = []op.Ctor{
 	{Name: "aux", Params: []op.Param{
 		{Name: "alpha", Kind: op.Float, Doc: "weight of the balance loss"},
-		{Name: "scope", Kind: op.Word, Default: op.WordValue("step"), Words: []string{"micro", "step"}, Doc: "over what usage is counted"},
+		{Name: "scope", Kind: op.Word, Default: op.WordValue("micro"), Words: []string{"micro", "step"}, Doc: "over what usage is counted"},
 	}},
 	{Name: "lossfree", Params: []op.Param{
 		{Name: "u", Kind: op.Float, Default: op.FloatValue(0.001), Doc: "how far a bias moves a step"},

@@ -1,0 +1,158 @@
+// The router's linear layer: logits and their gradient are f32 whatever the device computes in.
+//
+//   moe_logits         y[t, e] = sum over i of x[t, i] w[e, i]               p: x, w, y
+//   moe_logits_input   dx[t, i] = add + sum over e of dy[t, e] w[e, i]       p: w, dy, add or null, dx
+//   moe_logits_weight  dw[e, i] = add + sum over t of dy[t, e] x[t, i]       p: x, dy, add or null, dw
+//
+// i: tokens N, width D, experts E. All are bound by memory while E is small against D.
+#define MTC_MMA
+#include "mtc.cuh"
+
+struct Geom {
+    i64 n, d;
+    int e;
+    __device__ explicit Geom(const Args& a) : n(a.i[0]), d(a.i[1]), e((int)a.i[2]) {}
+};
+
+// A warp makes the logits of one token, in f32 arithmetic.
+extern "C" __global__ void __launch_bounds__(256) moe_logits_plain(Args a) {
+    const Geom g(a);
+    const int lane = threadIdx.x % 32;
+    for (i64 t = thread_id() / 32; t < g.n; t += num_threads() / 32) {
+        const act_t* x = (const act_t*)a.p[0] + t * g.d;
+        for (int e = 0; e < g.e; e++) {
+            const wgt_t* w = (const wgt_t*)a.p[1] + e * g.d;
+            float sum = 0.f;
+            for (i64 i = lane; i < g.d; i += 32) sum = __fmaf_rn(to_f(x[i]), to_f(w[i]), sum);
+            sum = warp_sum(sum);
+            if (lane == 0) ((float*)a.p[2])[t * g.e + e] = sum;
+        }
+    }
+}
+
+// On tensor cores a warp makes the logits of 16 tokens for 32 experts: operands come straight from
+// memory, where lane l's four pieces of a row of x are what mma wants of it.
+#if !defined(MTC_F32) && !defined(MTC_EMU)
+extern "C" __global__ void __launch_bounds__(256) moe_logits_mma(Args a) {
+    const Geom g(a);
+    const int lane = threadIdx.x % 32, c = lane % 4 * 2;
+    const i64 tile = thread_id() / 32 * 16;
+    if (tile >= g.n) return;
+    const i64 t0 = tile + lane / 4, t1 = t0 + 8;
+    const bf16 *x0 = (const bf16*)a.p[0] + imin(t0, g.n - 1) * g.d, *x1 = (const bf16*)a.p[0] + imin(t1, g.n - 1) * g.d;
+    for (int e0 = 0; e0 < g.e; e0 += 32) {
+        float acc[4][4];
+        const bf16* w[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const int e = e0 + 8 * j + lane / 4;
+            w[j] = (const bf16*)a.p[1] + (e < g.e ? e : g.e - 1) * g.d;
+#pragma unroll
+            for (int i = 0; i < 4; i++) acc[j][i] = 0.f;
+        }
+        const int blocks = min(4, (g.e - e0 + 7) / 8);
+#pragma unroll 4
+        for (i64 k = 0; k < g.d; k += 16) {
+            const u32 x[4] = {*(const u32*)(x0 + k + c), *(const u32*)(x1 + k + c), *(const u32*)(x0 + k + c + 8), *(const u32*)(x1 + k + c + 8)};
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                if (j < blocks) mma(acc[j], x, *(const u32*)(w[j] + k + c), *(const u32*)(w[j] + k + c + 8));
+        }
+        float* y = (float*)a.p[2];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const i64 t = i < 2 ? t0 : t1;
+                const int e = e0 + 8 * j + c + i % 2;
+                if (t < g.n && e < g.e) y[t * g.e + e] = acc[j][i];
+            }
+    }
+}
+#endif
+
+// A thread makes V columns of four tokens.
+template <int V> __device__ __forceinline__ void logits_input(const Args& a) {
+    const Geom g(a);
+    const i64 units = g.d / V, tiles = ceil_div(g.n, 4);
+    const wgt_t* w = (const wgt_t*)a.p[0];
+    const float* dy = (const float*)a.p[1];
+    for (i64 i = thread_id(); i < units * tiles; i += num_threads()) {
+        const i64 t0 = i / units * 4, at = i % units * V;
+        float sum[4][V];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+#pragma unroll
+            for (int k = 0; k < V; k++) sum[j][k] = 0.f;
+            if (a.p[2] && t0 + j < g.n) load<V>((const act_t*)a.p[2] + (t0 + j) * g.d + at, sum[j]);
+        }
+        for (int e = 0; e < g.e; e++) {
+            float x[V];
+            load<V>(w + e * g.d + at, x);
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const float d = dy[imin(t0 + j, g.n - 1) * g.e + e];
+#pragma unroll
+                for (int k = 0; k < V; k++) sum[j][k] = __fmaf_rn(d, x[k], sum[j][k]);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (t0 + j < g.n) store<V>((act_t*)a.p[3] + (t0 + j) * g.d + at, sum[j]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) moe_logits_input(Args a) {
+    if (a.i[1] % 8 == 0) logits_input<8>(a);
+    else logits_input<1>(a);
+}
+
+// The gradient of the weight is added up over parts of the tokens, at most 64 of them, and then over the
+// parts. grid of the first: x columns by 256, y parts, z experts by 8.
+constexpr int PARTS = 64, COLUMNS = 256, EXPERTS = 8;
+
+__device__ __forceinline__ i64 part_tokens(i64 n) { return (n + PARTS - 1) / PARTS; }
+
+extern "C" __global__ void __launch_bounds__(COLUMNS) moe_logits_weight_parts(Args a) {
+    const Geom g(a);
+    const i64 i = (i64)blockIdx.x * COLUMNS + threadIdx.x, size = part_tokens(g.n);
+    const i64 lo = blockIdx.y * size, hi = imin(g.n, lo + size);
+    const int e0 = blockIdx.z * EXPERTS, experts = min(EXPERTS, g.e - e0);
+    const act_t* x = (const act_t*)a.p[0];
+    const float* dy = (const float*)a.p[1];
+    constexpr int TOKENS = 32;
+    __shared__ float d[TOKENS][EXPERTS];
+    float sum[EXPERTS];
+#pragma unroll
+    for (int e = 0; e < EXPERTS; e++) sum[e] = 0.f;
+    for (i64 t0 = lo; t0 < hi; t0 += TOKENS) {
+        __syncthreads();
+        {
+            const int t = threadIdx.x / EXPERTS, e = threadIdx.x % EXPERTS;
+            d[t][e] = t0 + t < hi && e < experts ? dy[(t0 + t) * g.e + e0 + e] : 0.f;
+        }
+        __syncthreads();
+        if (i < g.d) {
+            const int n = (int)imin(TOKENS, hi - t0);
+#pragma unroll 8
+            for (int t = 0; t < n; t++) {
+                const float v = to_f(x[(t0 + t) * g.d + i]);
+#pragma unroll
+                for (int e = 0; e < EXPERTS; e++) sum[e] = __fmaf_rn(d[t][e], v, sum[e]);
+            }
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < EXPERTS; e++)
+        if (i < g.d && e < experts) ((float*)a.work)[((i64)blockIdx.y * g.e + e0 + e) * g.d + i] = sum[e];
+}
+
+extern "C" __global__ void __launch_bounds__(256) moe_logits_weight(Args a) {
+    const Geom g(a);
+    const i64 size = g.e * g.d, tokens = part_tokens(g.n);
+    for (i64 i = thread_id(); i < size; i += num_threads()) {
+        float sum = a.p[2] ? ((const float*)a.p[2])[i] : 0.f;
+        for (i64 p = 0; p * tokens < g.n; p++) sum += ((const float*)a.work)[p * size + i];
+        ((float*)a.p[3])[i] = sum;
+    }
+}

@@ -1,0 +1,215 @@
+package program
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/ops/moe"
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// routingFile is where a run with a mixture of experts writes what its routers do.
+const routingFile = "moe.jsonl"
+
+// routingLines is about how many lines of it a whole run writes.
+const routingLines = 200
+
+// routing follows the routers of a run: it adds up their reports between two lines.
+type routing struct {
+	plan  *plan.Plan
+	file  *telemetry.Metrics
+	errw  io.Writer
+	every int64
+
+	since    []moe.Report // since the last line of the file
+	shown    []moe.Report // since the last line for people
+	starving []string     // what was last warned of, by router
+	flooded  []bool
+	last     int64 // step of the last line
+}
+
+// openRouting starts following; nil for a model without routers.
+func (s *session) openRouting(errw io.Writer) (*routing, error) {
+	n := len(s.plan.Routers)
+	if n == 0 {
+		return nil, nil
+	}
+	f, err := telemetry.OpenMetrics(filepath.Join(s.out, routingFile), s.engine.State().Step)
+	if err != nil {
+		return nil, err
+	}
+	return &routing{
+		plan: s.plan, file: f, errw: errw, every: max(1, s.train.Steps/routingLines),
+		since: make([]moe.Report, n), shown: make([]moe.Report, n), starving: make([]string, n), flooded: make([]bool, n), last: -1,
+	}, nil
+}
+
+// RoutingLine is a line of moe.jsonl.
+type RoutingLine struct {
+	Step   int64          `json:"step"`
+	Layers []RoutingLayer `json:"layers"`
+}
+
+// RoutingLayer is what one router did since the line before, and its cutoffs in the last step.
+type RoutingLayer struct {
+	Name      string    `json:"name"`
+	Mean      float64   `json:"mean"`             // experts a token
+	Target    float64   `json:"target"`           // that it aims at
+	Usage     []float64 `json:"usage"`            // by expert: share of tokens
+	MaxVio    float64   `json:"max_vio"`          // the most used expert over the mean, less 1
+	CV        float64   `json:"cv"`               // deviation of usage over the mean
+	None      float64   `json:"none"`             // share of tokens without an expert
+	Fan       []float64 `json:"fan"`              // share of tokens by number of experts
+	Position  []float64 `json:"position"`         // experts a token by sixteenths of the sequence
+	Threshold []float64 `json:"threshold"`        // by expert
+	Drift     float64   `json:"drift"`            // largest distance of a cutoff from the step's quantile
+	Bias      []float64 `json:"bias,omitempty"`   // by expert, of a router that has them
+	Dead      int       `json:"dead"`             // experts without a token
+	Starved   int       `json:"starved"`          // experts with less than a tenth of their share
+	Dropped   float64   `json:"dropped"`          // share of pairs beyond the plan's rows
+	Flooded   int64     `json:"flooded"`          // micro-batches in which that happened
+	NonCausal int64     `json:"noncausal_tokens"` // of the run so far
+}
+
+func layerOf(r *plan.Router, rep *moe.Report) (RoutingLayer, moe.Digest) {
+	d := rep.Digest(r.Mean)
+	l := RoutingLayer{
+		Name: r.Name, Mean: short(d.Mean), Target: short(d.Target), Usage: shorts(d.Usage), MaxVio: short(d.MaxVio), CV: short(d.CV),
+		None: short(d.None), Fan: shorts(d.Fan), Position: shorts(d.Position), Dead: len(d.Dead), Starved: len(d.Starved),
+		Dropped: short(d.Dropped), Flooded: int64(rep.Flooded), NonCausal: int64(rep.NonCausal),
+	}
+	if r.Kind == "topk" {
+		l.Bias = shorts(rep.Bias)
+	} else {
+		l.Threshold, l.Drift = shorts(rep.Threshold), short(d.Drift)
+	}
+	return l, d
+}
+
+// short rounds to six digits; what is no number, as of logits that are none, is 0.
+func short(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) || x == 0 {
+		return 0
+	}
+	p := math.Pow10(5 - int(math.Floor(math.Log10(math.Abs(x)))))
+	return math.Round(x*p) / p
+}
+
+func shorts(x []float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = short(v)
+	}
+	return out
+}
+
+// step takes a step's reports.
+func (r *routing) step(m *engine.Metrics) error {
+	if r == nil || m.Skipped {
+		return nil
+	}
+	for i := range r.plan.Routers {
+		q := &r.plan.Routers[i]
+		rep := moe.ReportOf(m.Routers[q.At/8:], q.Experts)
+		r.since[i].Add(rep)
+		r.shown[i].Add(rep)
+	}
+	if m.Step%r.every == 0 {
+		return r.write(m.Step)
+	}
+	return nil
+}
+
+// write appends a line to the file.
+func (r *routing) write(step int64) error {
+	if step == r.last || r.since[0].Count == nil {
+		return nil
+	}
+	line := RoutingLine{Step: step}
+	for i := range r.plan.Routers {
+		l, _ := layerOf(&r.plan.Routers[i], &r.since[i])
+		line.Layers = append(line.Layers, l)
+		r.since[i] = moe.Report{}
+	}
+	r.last = step
+	return r.file.Append(line)
+}
+
+// line is a line for people, of the steps since the one before, and warns of experts that starve.
+func (r *routing) line(step, steps int64) string {
+	if r == nil || r.shown[0].Count == nil {
+		return ""
+	}
+	var mean, target, none, worst, drift, dropped float64
+	var noncausal int64
+	at := ""
+	n := float64(len(r.plan.Routers))
+	thresholds := false
+	for i := range r.plan.Routers {
+		q := &r.plan.Routers[i]
+		l, d := layerOf(q, &r.shown[i])
+		mean += d.Mean / n
+		target += d.Target / n
+		none += d.None / n
+		dropped += d.Dropped / n
+		drift = max(drift, d.Drift)
+		thresholds = thresholds || q.Kind != "topk"
+		noncausal = max(noncausal, l.NonCausal)
+		if d.MaxVio >= worst {
+			worst, at = d.MaxVio, q.Name
+		}
+		r.warn(i, d)
+		r.shown[i] = moe.Report{}
+	}
+	total := fmt.Sprint(steps)
+	s := fmt.Sprintf("moe  %*d/%s  %.2f of %.2f experts/token  %.0f%% none  maxvio %.2f (%s)", len(total), step, total, mean, target, 100*none, worst, at)
+	if thresholds {
+		s += fmt.Sprintf("\n     cutoffs off by up to %.2g", drift)
+		if noncausal > 0 {
+			s += fmt.Sprintf("; %s tokens trained non-causally", telemetry.Group(noncausal))
+		}
+		if dropped > 0 {
+			s += fmt.Sprintf("; %.2g%% of pairs dropped", 100*dropped)
+		}
+	}
+	return s + "\n"
+}
+
+// warn says which experts starve, and that the plan's rows did not do, when that is new.
+func (r *routing) warn(i int, d moe.Digest) {
+	q := &r.plan.Routers[i]
+	list := make([]string, 0, 8)
+	for _, e := range d.Starved {
+		if len(list) == 8 {
+			list = append(list, fmt.Sprintf("and %d more", len(d.Starved)-8))
+			break
+		}
+		list = append(list, fmt.Sprint(e))
+	}
+	text := strings.Join(list, ", ")
+	if text != r.starving[i] && text != "" {
+		what := "expert " + text + " gets"
+		if len(d.Starved) > 1 {
+			what = "experts " + text + " get"
+		}
+		fmt.Fprintf(r.errw, "note: %s: %s less than a tenth of its share of tokens\n", q.Name, what)
+	}
+	r.starving[i] = text
+	if d.Dropped > 0 && !r.flooded[i] {
+		r.flooded[i] = true
+		fmt.Fprintf(r.errw, "note: %s: more tokens passed the cutoffs than the plan has rows for, %d a token; those of the lowest logits were dropped (`rows = N` in `moe` makes room)\n",
+			q.Name, q.Slots)
+	}
+}
+
+func (r *routing) close() error {
+	if r == nil {
+		return nil
+	}
+	return r.file.Close()
+}
