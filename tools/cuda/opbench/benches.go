@@ -47,11 +47,14 @@ func unary(m *memory, name string, n int64, forward func(x, y device.Ptr), backw
 	}
 }
 
+// copyName is the copy that kernels are measured by.
+const copyName = "copy by the driver"
+
 // benches lists the kernels; the first is the copy that the others are measured by.
 func benches(s sizes, m *memory) []bench {
 	q := m.queue
 	large := min(m.size/4, 2<<30)
-	all := []bench{{name: "copy by the driver", bytes: 2 * large, setup: func() func(int) {
+	all := []bench{{name: copyName, bytes: 2 * large, setup: func() func(int) {
 		from, to := m.bytes(large), m.bytes(large)
 		return func(int) { q.Copy(to, from, large) }
 	}}}
