@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/program"
 )
 
@@ -15,7 +16,7 @@ func newExportCmd(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [RUN] --hf DIR",
 		Short: "write a trained model as a Hugging Face folder",
-		Long: "RUN is the folder of a run, or one of its checkpoints (RUN/step-N). Without it the newest run " +
+		Long: "RUN is the folder of a run, or one of its checkpoints (RUN/step-N, RUN/best). Without it the newest run " +
 			"of ./runs is taken.\n\n" +
 			"A run that began with `mtc run --from` gives its folder back: the same files, names, order and " +
 			"dtypes, with the weights of the checkpoint. Any other run gives config.json and weights where " +
@@ -40,7 +41,7 @@ func runProgram(args []string) (run, exe string, err error) {
 		return "", "", err
 	}
 	path := run
-	if strings.HasPrefix(filepath.Base(run), "step-") {
+	if base := filepath.Base(run); strings.HasPrefix(base, "step-") || base == checkpoint.BestFolder {
 		path = filepath.Dir(run)
 	}
 	exe = filepath.Join(path, program.FileName())

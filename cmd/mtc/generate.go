@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +14,7 @@ func newGenerateCmd(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate [RUN]",
 		Short: "sample from a trained model",
-		Long: "RUN is the folder of a run, or one of its checkpoints (RUN/step-N). Without it the newest run " +
+		Long: "RUN is the folder of a run, or one of its checkpoints (RUN/step-N, RUN/best). Without it the newest run " +
 			"of ./runs is taken.\n\n" +
 			"The model sees at most as many tokens as it was compiled for (seq). Generation goes on past " +
 			"that: each time the context is full, its last half is read again as the new context. Of a " +
@@ -24,18 +23,9 @@ func newGenerateCmd(e *env) *cobra.Command {
 		Example: "  mtc generate runs/nano --prompt \"func main\" --tokens 300",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := runFolder(args)
+			run, exe, err := runProgram(args)
 			if err != nil {
 				return err
-			}
-			path := run
-			if strings.HasPrefix(filepath.Base(run), "step-") {
-				path = filepath.Dir(run)
-			}
-			exe := filepath.Join(path, program.FileName())
-			if _, err := os.Stat(exe); err != nil {
-				return inputErrorf("%s is not the folder of a run: it has no program", path).
-					hint("`mtc run` makes one; give its --out folder")
 			}
 			return execProgram(e, exe, append([]string{"generate", run}, pass.args(cmd.Flags())...))
 		},

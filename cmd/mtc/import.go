@@ -154,7 +154,6 @@ func importValue(text string) string {
 	return strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-").Replace(text)
 }
 
-
 // oneLine keeps a path from ending a comment.
 func oneLine(path string) string {
 	return strings.Map(func(r rune) rune {

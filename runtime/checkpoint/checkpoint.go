@@ -9,6 +9,7 @@
 //	    router.safetensors      states of routers, only of a mixture of experts
 //	    state.json              step, data position, seed, model, totals (State)
 //	    manifest.json           size and CRC-32C of each of the others
+//	best/                       the weights with the lowest evaluation loss, without moments
 //
 // Writing is atomic: everything goes to a hidden temporary folder, files and folder are
 // synced, the manifest comes last, then one rename gives the folder its name. A crash or a
@@ -61,6 +62,8 @@ type State struct {
 	Compiler string `json:"compiler"` // version of mtc
 
 	Values []plan.Value `json:"values,omitempty"` // plan.Plan.Values
+
+	EvalLoss *float64 `json:"eval_loss,omitempty"` // of the weights, where they have been evaluated
 }
 
 // manifest lists the files; a folder without one is not a checkpoint.

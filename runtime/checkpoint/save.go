@@ -42,6 +42,22 @@ func Save(dir string, st State, files []File, keep int64) (string, error) {
 }
 
 func save(dir, tmp, final string, st State, files []File) error {
+	if err := write(dir, tmp, st, files); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(final); err == nil {
+		if err := discard(final, st.Step); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(tmp, final); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// write puts a whole checkpoint into the folder tmp of the run folder.
+func write(dir, tmp string, st State, files []File) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -69,18 +85,7 @@ func save(dir, tmp, final string, st State, files []File) error {
 	if _, err := writeFile(filepath.Join(tmp, manifestFile), jsonTo(m)); err != nil {
 		return err
 	}
-	if err := syncDir(tmp); err != nil {
-		return err
-	}
-	if _, err := os.Lstat(final); err == nil {
-		if err := discard(final, st.Step); err != nil {
-			return err
-		}
-	}
-	if err := os.Rename(tmp, final); err != nil {
-		return err
-	}
-	return syncDir(dir)
+	return syncDir(tmp)
 }
 
 // create makes a file for writing; tests replace it to fill the disk.
@@ -147,6 +152,9 @@ func syncDir(dir string) error {
 
 // sweep removes what an interrupted Save or discard left.
 func sweep(dir string) error {
+	if err := restoreBest(dir); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

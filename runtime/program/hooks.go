@@ -33,11 +33,14 @@ func (s *session) onEval(st engine.State, r engine.EvalResult) error {
 	s.evaluated, s.evalLoss = st.Step, r.Loss
 	s.eta.Extra(r.Time.Seconds())
 	l := telemetry.Eval{Step: st.Step, Loss: r.Loss, Tokens: r.Tokens, Seconds: r.Time.Seconds()}
+	for _, f := range s.feeds {
+		f.Eval(l)
+	}
 	fmt.Fprintln(s.outw, l.Line(s.train.Steps))
-	if err := s.routed(st.Step); err != nil {
+	if err := first(s.routed(st.Step), s.metrics.Eval(l)); err != nil {
 		return err
 	}
-	return s.metrics.Eval(l)
+	return s.keepBest(st, r)
 }
 
 // routed prints and records what the routers did until a step.

@@ -65,6 +65,10 @@ func (s *session) mayResume() error {
 	if err := c.Match(s.plan); err != nil {
 		return err
 	}
+	if !c.Whole() {
+		return fault.New("MT0620", c.Path, "the checkpoint has weights alone, and going on takes the optimizer's state too").
+			Help("`--resume` goes on from the newest whole one of the run")
+	}
 	if err := checkpoint.Newest(s.out, c.State.Step); err != nil {
 		return err
 	}

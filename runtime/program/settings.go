@@ -26,6 +26,7 @@ type settings struct {
 	maxSkipped int64
 	resume     bool
 	noSave     bool
+	noBest     bool
 	noCheck    bool                   // of free memory
 	profile    int64                  // steps to time, 0: none
 	from       *checkpoint.Checkpoint // to resume from
@@ -44,7 +45,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
 		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "no-memory-check": &s.noCheck, "profile": &profile,
-		"from": &s.weights, "tensorboard": &s.exports.tensorboard, "csv": &s.exports.csv, "prometheus": &s.exports.prometheus,
+		"no-best": &s.noBest, "from": &s.weights, "tensorboard": &s.exports.tensorboard, "csv": &s.exports.csv, "prometheus": &s.exports.prometheus,
 	} {
 		fs.bind(name, to)
 	}

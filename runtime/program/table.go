@@ -2,10 +2,12 @@ package program
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/hostmem"
@@ -134,6 +136,9 @@ func (s *session) report() {
 	fmt.Fprintf(s.outw, "\n\n%s\n", s.out)
 	file := func(name, what string) { fmt.Fprintf(s.outw, "  %-16s %s\n", name, what) }
 	file(filepath.Base(s.saved)+"/", "weights.safetensors, optimizer.safetensors")
+	if !math.IsInf(s.best, 1) {
+		file(checkpoint.BestFolder+"/", fmt.Sprintf("the weights with the lowest evaluation loss, %.4f", s.best))
+	}
 	if dir := filepath.Dir(s.settings.metrics); filepath.Clean(dir) == filepath.Clean(s.out) {
 		file(filepath.Base(s.settings.metrics), "a line of JSON for every step")
 	}

@@ -43,7 +43,8 @@ type session struct {
 
 	evaluated int64 // step of the last evaluation, -1: none
 	evalLoss  float64
-	saved     string // path of the last checkpoint
+	best      float64 // the lowest evaluation loss so far
+	saved     string  // path of the last checkpoint
 	savedStep int64
 }
 
@@ -93,7 +94,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if err := s.start(); err != nil {
 		return err
 	}
-	if err := s.startProfile(); err != nil {
+	if err := first(s.startBest(), s.startProfile()); err != nil {
 		return err
 	}
 	if s.metrics, err = telemetry.OpenMetrics(s.settings.metrics, s.engine.State().Step); err != nil {
@@ -308,11 +309,7 @@ func (s *session) save(st engine.State) error {
 	state := slabs{e: s.engine, readOnly: true}
 	files := checkpoint.FromSlabs(s.plan, state.view)
 	state.guard(files)
-	path, err := checkpoint.Save(s.out, checkpoint.State{
-		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
-		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.dataID(),
-		Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Compiler: s.plan.Compiler,
-	}, files, keep)
+	path, err := checkpoint.Save(s.out, s.state(st), files, keep)
 	if err != nil {
 		return err
 	}
@@ -320,6 +317,15 @@ func (s *session) save(st engine.State) error {
 	s.eta.Extra(time.Since(start).Seconds())
 	fmt.Fprintf(s.outw, "save %d/%d  %s\n", st.Step, s.train.Steps, filepath.Clean(path))
 	return nil
+}
+
+// state is what a checkpoint has beside tensors.
+func (s *session) state(st engine.State) checkpoint.State {
+	return checkpoint.State{
+		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
+		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.dataID(),
+		Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Compiler: s.plan.Compiler,
+	}
 }
 
 // dataID identifies the training data; a run of no steps has none.

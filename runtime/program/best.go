@@ -1,0 +1,49 @@
+package program
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"time"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/engine"
+)
+
+// startBest finds the lowest evaluation loss of the run so far. One of steps that a resumed run
+// makes anew is of a history that is left.
+func (s *session) startBest() error {
+	s.best = math.Inf(1)
+	if s.from == nil {
+		return nil
+	}
+	c, err := checkpoint.Best(s.out)
+	if err != nil || c == nil {
+		return err
+	}
+	if c.State.EvalLoss != nil && c.State.Step <= s.from.State.Step {
+		s.best = *c.State.EvalLoss
+	}
+	return nil
+}
+
+// keepBest writes the weights down where an evaluation found them better than any before. The
+// engine is drained.
+func (s *session) keepBest(st engine.State, r engine.EvalResult) error {
+	if s.noSave || s.noBest || s.train.EvalEvery == 0 || !(r.Loss < s.best) {
+		return nil
+	}
+	start := time.Now()
+	state := slabs{e: s.engine, readOnly: true}
+	files := checkpoint.FromSlabs(s.plan, state.view)
+	state.guard(files)
+	record := s.state(st)
+	record.EvalLoss = &r.Loss
+	if err := checkpoint.SaveBest(s.out, record, files); err != nil {
+		return err
+	}
+	s.best = r.Loss
+	s.eta.Extra(time.Since(start).Seconds())
+	fmt.Fprintf(s.outw, "best %d/%d  %s\n", st.Step, s.train.Steps, filepath.Join(s.out, checkpoint.BestFolder))
+	return nil
+}
