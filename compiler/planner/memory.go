@@ -24,25 +24,21 @@ type class struct {
 // groups of two micro-batches, and what each further one adds; with the inputs of all layers on
 // the host too.
 type growth struct {
-	ok             bool
-	two, more      memory
-	saves          bool
-	allTwo, allMor memory
+	ok              bool
+	two, more       memory
+	asked, saves    bool
+	allTwo, allMore memory
 }
 
-// sizes of micro-batches in a group that are measured: in a single one something else than its
+// few is the micro-batches of a group that is measured: in a single one something else than its
 // inputs may take the most.
 const few = 2
 
-// grow measures a class of a variant.
+// grow measures a class of a variant, each part when it is first asked for.
 func (s *search) grow(c *candidate) *growth {
 	k := class{c.placement, c.groups > 1, c.half}
-	if g := c.v.grown[k]; g != nil {
-		return g
-	}
-	g := &growth{}
-	c.v.grown[k] = g
-	x := *c
+	x, a := *c, *c.arrangement
+	x.arrangement = &a
 	x.keep, x.weights, x.grads, x.save, x.saved = 0, 0, 0, "none", 0
 	if c.placement == "resident" {
 		x.keep = len(c.v.slabs)
@@ -50,10 +46,16 @@ func (s *search) grow(c *candidate) *growth {
 	if s.pinned("save-inputs") {
 		x.save = c.save
 	}
-	g.two, g.more, g.ok = s.grown(&x)
-	if g.ok && c.save != "none" && !s.pinned("save-inputs") {
+	g := c.v.grown[k]
+	if g == nil {
+		g = &growth{}
+		c.v.grown[k] = g
+		g.two, g.more, g.ok = s.grown(&x)
+	}
+	if g.ok && c.save == "auto" && !g.asked && !s.pinned("save-inputs") {
+		g.asked = true
 		x.save = "all"
-		g.allTwo, g.allMor, g.saves = s.grown(&x)
+		g.allTwo, g.allMore, g.saves = s.grown(&x)
 	}
 	return g
 }
@@ -119,7 +121,7 @@ func (s *search) estimated(c *candidate) (memory, bool) {
 		if !g.saves {
 			return m, false
 		}
-		all := g.allTwo.plus(g.allMor.times(more))
+		all := g.allTwo.plus(g.allMore.times(more))
 		m = m.plus(all.minus(m).part(int64(c.saved), int64(max(1, c.layers()))))
 	}
 	return m.plus(c.placed()), true
@@ -169,7 +171,7 @@ func (s *search) measured(c *candidate) (memory, bool) {
 	more := max(0, c.perGroup()-few)
 	each := g.more
 	if c.save == "auto" && g.saves {
-		each = each.plus(g.allMor.minus(g.more).part(int64(c.saved), int64(max(1, c.layers()))))
+		each = each.plus(g.allMore.minus(g.more).part(int64(c.saved), int64(max(1, c.layers()))))
 	}
 	return m.plus(each.times(more)), true
 }

@@ -67,18 +67,19 @@ func (s *search) leastShort() *ShortError {
 					continue
 				}
 				for _, save := range s.saves(placement) {
-					c := &candidate{arrangement: &arrangement{v: v, placement: placement, groups: g, save: save}}
-					halves := s.halves(c.arrangement)
-					c.half = halves[len(halves)-1]
-					m, ok := s.least(c)
-					if !ok {
-						continue
-					}
-					x := &ShortError{
-						Device: m.device, Host: m.host, DeviceLimit: s.device, HostLimit: s.host, Machine: s.m, Options: c.options(s),
-					}
-					if !found || x.over() < best.over() {
-						best, found = x, true
+					x := arrangement{v: v, placement: placement, groups: g, save: save}
+					for _, half := range s.halves(&x) {
+						c := &candidate{arrangement: &x, half: half}
+						m, ok := s.least(c)
+						if !ok {
+							continue
+						}
+						e := &ShortError{
+							Device: m.device, Host: m.host, DeviceLimit: s.device, HostLimit: s.host, Machine: s.m, Options: c.options(s),
+						}
+						if !found || e.over() < best.over() {
+							best, found = e, true
+						}
 					}
 				}
 			}
