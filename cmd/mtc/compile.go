@@ -55,6 +55,7 @@ func newCompileCmd(e *env) *cobra.Command {
 		},
 	}
 	o.bind(cmd.Flags())
+	o.bindMachine(cmd.Flags())
 	cmd.Flags().StringVarP(&b.dir, "output", "o", "", "`DIR` to write (default build/NAME)")
 	cmd.Flags().StringVar(&dump, "dump-after", "", "print what a `PASS` made, and build nothing")
 	cmd.Flags().BoolVar(&b.sourcesOnly, "no-build", false, "write the sources, but do not build the program")

@@ -60,7 +60,6 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	enumFlag(fs, &o.GradPrecision, "grad-precision", "", "what gradients cross the link in", "f32", "bf16")
 	fs.StringVar(&o.SaveInputs, "save-inputs", "auto", "`N|none|all` inputs of layers, the first ones, that wait for backward on the host; auto: as many as it takes to fit")
 	fs.Int64Var(&o.HostSlots, "host-slots", 4, "`N` host slots for layer gradients on their way to an update")
-	o.bindMachine(fs)
 	fs.StringVar(&o.Recompute, "recompute", "auto", "blocks whose forward runs again in backward: all, none, `NAMES` with commas; auto: none, where that fits --device-memory")
 }
 

@@ -49,6 +49,7 @@ func newPlanCmd(e *env) *cobra.Command {
 		},
 	}
 	o.bind(cmd.Flags())
+	o.bindMachine(cmd.Flags())
 	cmd.Flags().StringArrayVar(&whatIf, "what-if", nil, "`KEY=VALUE,...` to try instead; repeat it for more")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
 	return cmd

@@ -40,6 +40,7 @@ func newRunCmd(e *env) *cobra.Command {
 		},
 	}
 	o.bind(cmd.Flags())
+	o.bindMachine(cmd.Flags())
 	b.bind(cmd.Flags())
 	pass.bind(cmd.Flags(), program.TrainFlags, "set", "root")
 	return cmd
