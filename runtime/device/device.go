@@ -5,6 +5,8 @@
 // import ops.
 package device
 
+import "time"
+
 // Ptr is an address in an arena of a device: arena number (from 1) and byte offset. The
 // zero Ptr is nil. Ptr is a value; arithmetic on it allocates nothing.
 type Ptr struct {
@@ -114,6 +116,20 @@ type Event interface {
 // once; they are those of the compute lane.
 type Warmer interface {
 	Warm(run func(q Queue)) error
+}
+
+// Phase is a part of a start-up.
+type Phase struct {
+	Name   string
+	Time   time.Duration
+	Beside bool // it went on beside others
+}
+
+// Starter is a device whose start takes a while. Settle waits for what Alloc left under way, and
+// Phases tells how long each part took.
+type Starter interface {
+	Settle() error
+	Phases() []Phase
 }
 
 // Device is a machine that runs a plan.

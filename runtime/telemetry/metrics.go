@@ -38,6 +38,19 @@ type Eval struct {
 	Seconds float64
 }
 
+// Start is how long a run took until its first step, where that is worth a line.
+type Start struct {
+	Step    int64 // steps done before
+	Seconds float64
+	Parts   []Part
+}
+
+// Part is a named part of a start.
+type Part struct {
+	Name    string
+	Seconds float64
+}
+
 // TokensPerSecond is the speed of the step.
 func (s Step) TokensPerSecond() float64 {
 	if s.Seconds <= 0 {
@@ -50,6 +63,7 @@ func (s Step) TokensPerSecond() float64 {
 //
 //	{"step":1,"loss":5.61,"lr":0.0003,"grad_norm":2.1,"tokens":8192,"tokens_per_s":10240,"ms":800}
 //	{"step":100,"eval_loss":2.41,"tokens":65536,"ms":512}
+//	{"step":0,"start_s":11.4,"init_s":9.1,"kernels_s":2.0}
 //
 // "tokens" of a step line are all target tokens so far, of an evaluation line those it looked
 // at. A value that is not finite is null, and its line has "non_finite":true; a step whose
@@ -148,6 +162,17 @@ func (m *Metrics) Eval(e Eval) error {
 	l.number("eval_loss", e.Loss)
 	l.integer("tokens", e.Tokens)
 	l.number("ms", round(e.Seconds*1e3, 3))
+	return m.write(l)
+}
+
+// Start appends a line about the start of a run.
+func (m *Metrics) Start(s Start) error {
+	l := m.line()
+	l.integer("step", s.Step)
+	l.number("start_s", round(s.Seconds, 3))
+	for _, p := range s.Parts {
+		l.number(p.Name+"_s", round(p.Seconds, 3))
+	}
 	return m.write(l)
 }
 

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -25,15 +24,9 @@ type arena struct {
 	pinned int64  // bytes from the start that are registered
 }
 
-const (
-	hugePage = 2 << 20
-	// pinChunk is how much one call registers; calls run side by side. A copy that crosses a
-	// boundary is cut there.
-	pinChunk = 1 << 30
-)
-
 // Alloc makes an arena of zeroed memory. Host arenas are mapped in huge pages where there are
-// any, touched by all cores and registered with the driver. The error is a *device.MemoryError
+// any; all cores touch them and register them with the driver while the caller goes on (Settle
+// waits for that). The error is a *device.MemoryError
 // when memory is short.
 func (d *Device) Alloc(m device.Memory, bytes int64) (device.Ptr, error) {
 	d.mu.Lock()
@@ -49,10 +42,12 @@ func (d *Device) Alloc(m device.Memory, bytes int64) (device.Ptr, error) {
 	}
 	a := arena{memory: m, size: bytes}
 	var err error
+	began := time.Now()
+	defer func() { d.times.memory += time.Since(began) }()
 	if m == device.DeviceMemory {
 		err = d.allocDevice(&a)
 	} else {
-		err = d.allocHost(&a)
+		err = d.allocHost(&a, n+1)
 	}
 	if err != nil {
 		return device.Ptr{}, err
@@ -82,125 +77,6 @@ func (d *Device) allocDevice(a *arena) error {
 		return cannotUse(d.name, err)
 	}
 	return cu.Synchronize()
-}
-
-func (d *Device) allocHost(a *arena) error {
-	size := (max(a.size, 1) + hugePage - 1) / hugePage * hugePage
-	// Nothing is reserved: a system may guess from the memory it has now, and that of a virtual
-	// machine can grow. All is touched at once.
-	const flags = syscall.MAP_PRIVATE | syscall.MAP_ANON | syscall.MAP_NORESERVE
-	b, err := syscall.Mmap(-1, 0, int(size+hugePage), syscall.PROT_READ|syscall.PROT_WRITE, flags)
-	if err != nil {
-		return &device.MemoryError{Memory: device.HostMemory, Want: a.size, Of: err.Error()}
-	}
-	a.host = b
-	skip := int64(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % hugePage)
-	slab := b[skip : skip+size]
-	a.addr = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(slab))))
-	// A refusal only costs speed.
-	_ = syscall.Madvise(slab, madvHugePage)
-	touch(slab)
-	a.pinned = d.pin(slab)
-	if a.pinned < a.size {
-		return d.startRings(a)
-	}
-	return nil
-}
-
-// startRings gives the lanes of copies what they need for host memory that is not locked. When
-// the arena has taken all that may be locked, it gives some back.
-func (d *Device) startRings(a *arena) error {
-	for _, l := range []device.Lane{device.H2D, device.D2H} {
-		s := d.streams[l]
-		for s.ring == nil {
-			var err error
-			least := int64(ringLeastChunk)
-			if a.pinned == 0 {
-				// The smallest slots that can be had are better than none.
-				s.ring, err = newRing(s, ringChunk, least)
-			} else if s.ring, err = newRing(s, ringChunk, ringChunk); err == nil && s.ring == nil {
-				last := (a.pinned - 1) / pinChunk * pinChunk
-				_ = d.hostUnregister(uintptr(a.addr)+uintptr(last), min(pinChunk, a.pinned-last))
-				a.pinned = last
-				continue
-			}
-			if err != nil {
-				return cannotUse(d.name, err)
-			}
-			break
-		}
-	}
-	return nil
-}
-
-const (
-	madvHugePage      = 14
-	madvPopulateWrite = 23
-)
-
-// touch makes the system back a mapping with memory, on all cores.
-func touch(slab []byte) {
-	const stripe = 64 << 20
-	stripes(int64(len(slab)), stripe, runtime.GOMAXPROCS(0), func(lo, hi int64) {
-		if syscall.Madvise(slab[lo:hi], madvPopulateWrite) == nil {
-			return
-		}
-		for i := lo; i < hi; i += 4096 { // an older kernel
-			slab[i] = 0
-		}
-	})
-}
-
-// stripes calls body for [0, n) in pieces on up to workers goroutines.
-func stripes(n, size int64, workers int, body func(lo, hi int64)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(int64(workers), (n+size-1)/size) {
-		wg.Go(func() {
-			for {
-				lo := next.Add(size) - size
-				if lo >= n {
-					return
-				}
-				body(lo, min(lo+size, n))
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// pin registers a slab with the driver and returns how many bytes from its start are: less
-// than all when the process may lock no more. Copies of the rest go through a ring.
-func (d *Device) pin(slab []byte) int64 {
-	n := int64(len(slab))
-	base := uintptr(unsafe.Pointer(unsafe.SliceData(slab)))
-	ok := make([]bool, (n+pinChunk-1)/pinChunk)
-	stripes(n, pinChunk, min(8, runtime.GOMAXPROCS(0)), func(lo, hi int64) {
-		ok[lo/pinChunk] = d.hostRegister(base+uintptr(lo), hi-lo) == nil
-	})
-	for i, done := range ok {
-		if !done {
-			for j := i; j < len(ok); j++ { // keep a prefix
-				if ok[j] {
-					at := int64(j) * pinChunk
-					_ = d.hostUnregister(base+uintptr(at), min(pinChunk, n-at))
-				}
-			}
-			return min(n, int64(i)*pinChunk)
-		}
-	}
-	return n
-}
-
-// Unpinned is how many bytes of host arenas could not be locked in memory.
-func (d *Device) Unpinned() int64 {
-	var n int64
-	for i := range d.n.Load() + 1 {
-		if a := &d.arenas[i]; a.host != nil && a.pinned < a.size {
-			n += a.size - a.pinned
-		}
-	}
-	return n
 }
 
 func (a *arena) release(d *Device) {
@@ -259,34 +135,6 @@ func (d *Device) View(p device.Ptr, n int64) []byte {
 		return nil
 	}
 	return b
-}
-
-// Read copies from an arena.
-func (d *Device) Read(dst []byte, src device.Ptr) error {
-	a, err := d.find(src, int64(len(dst)))
-	switch {
-	case err != nil:
-		return err
-	case a.host != nil:
-		b, err := d.bytes(src, int64(len(dst)))
-		copy(dst, b)
-		return err
-	}
-	return d.copyNow(deviceToHost, d.resolve(src), dst)
-}
-
-// Write copies into an arena.
-func (d *Device) Write(dst device.Ptr, src []byte) error {
-	a, err := d.find(dst, int64(len(src)))
-	switch {
-	case err != nil:
-		return err
-	case a.host != nil:
-		b, err := d.bytes(dst, int64(len(src)))
-		copy(b, src)
-		return err
-	}
-	return d.copyNow(hostToDevice, d.resolve(dst), src)
 }
 
 // cacheDir is where compiled kernels are kept: XDG_CACHE_HOME or what stands for it.

@@ -30,6 +30,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gorgonia.org/cu"
 
@@ -66,6 +67,10 @@ type Device struct {
 	noWaits   bool  // the driver has no waits on memory: the submitter waits
 	syncAll   bool  // MTC_CUDA_SYNC
 	failAt    int64 // MTC_CUDA_FAIL, 0: never
+	backing   *backing
+	unsettled atomic.Bool // host arenas are still being backed
+	bounce    bounce
+	times     times
 	pinLimit  int64 // MTC_PINNED
 	pinned    atomic.Int64
 	pool      *cpu.Device
@@ -96,6 +101,7 @@ var (
 
 // New opens a GPU. The error is a *fault.Error that says what is missing and what to do.
 func New(o Options) (*Device, error) {
+	began := time.Now()
 	// The set-up is a series of calls that need the same current context.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -135,6 +141,7 @@ func New(o Options) (*Device, error) {
 	if o.Jitter != 0 {
 		d.jitter = newJitter(o.Jitter)
 	}
+	d.backing = newBacking()
 	d.kernels.modules = map[moduleKey]cu.Module{}
 	if d.host, err = newHostLane(d); err != nil {
 		return nil, cannotUse(info.Name, err)
@@ -154,6 +161,7 @@ func New(o Options) (*Device, error) {
 		d.noWaits = d.waitValue(d.streams[0].handle, d.host.counterAt, 0) != nil
 	}
 	d.streams[device.Compute].startTrail()
+	d.times.open = time.Since(began)
 	return d, nil
 }
 
@@ -228,6 +236,9 @@ func (d *Device) Queue(l device.Lane) device.Queue {
 
 // Sync waits until every command enqueued before it is done on all lanes.
 func (d *Device) Sync() error {
+	if err := d.Settle(); err != nil {
+		return err
+	}
 	seq := d.host.record()
 	for _, s := range d.streams {
 		if err := d.syncStream(s.handle); err != nil {
@@ -262,6 +273,7 @@ func (d *Device) Close() error {
 		s.close()
 	}
 	_ = d.own.Destroy()
+	d.bounce.close(d)
 	d.lt.close()
 	d.kernels.close()
 	for i := range d.arenas {

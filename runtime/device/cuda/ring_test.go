@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -19,6 +20,9 @@ func TestLittleLockedMemory(t *testing.T) {
 				t.Setenv("MTC_PINNED", limit)
 				d := open(t, Options{Jitter: jitter, F32: true})
 				host, dev := alloc(t, d, device.HostMemory, 4*n), alloc(t, d, device.DeviceMemory, 4*n)
+				if err := d.Settle(); err != nil {
+					t.Fatal(err)
+				}
 				if got, want := d.streams[device.H2D].ring != nil, limit != "0" && limit != "1GiB"; got != want {
 					t.Fatalf("a ring: %v", got)
 				}
@@ -66,6 +70,31 @@ func TestPinLimit(t *testing.T) {
 	for _, text := range []string{"-1", "many", "1TB", "9999999999999GiB"} {
 		if _, err := pinLimit(text); err == nil {
 			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
+// TestLargeCopies: what Read and Write carry through their two buffers arrives, at any size and
+// with nothing to lock.
+func TestLargeCopies(t *testing.T) {
+	for _, limit := range []string{"", "0"} {
+		t.Setenv("MTC_PINNED", limit)
+		d := open(t, Options{F32: true})
+		for _, n := range []int{largeCopy - 1, largeCopy, 2*bounceChunk + 123} {
+			p := alloc(t, d, device.DeviceMemory, int64(n)+8)
+			in, out := make([]byte, n), make([]byte, n)
+			for i := range in {
+				in[i] = byte(i>>16) ^ byte(i*7)
+			}
+			if err := d.Write(p.At(8), in); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Read(out, p.At(8)); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(in, out) {
+				t.Errorf("limit %q, %d bytes: other bytes came back", limit, n)
+			}
 		}
 	}
 }

@@ -201,6 +201,12 @@ func (s *stream) Copy(dst, src device.Ptr, n int64) {
 	if d.jitter != nil {
 		d.jitter.stall(s)
 	}
+	if d.unsettled.Load() {
+		if err := d.Settle(); err != nil {
+			d.failed(s, "copy", err)
+			return
+		}
+	}
 	from, err := d.find(src, n)
 	if err != nil {
 		d.failed(s, "copy", fmt.Errorf("source: %w", err))

@@ -5,6 +5,7 @@ package cuda
 import (
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/megatrain/mtc/runtime/device"
 )
@@ -39,6 +40,8 @@ type notedKey struct {
 // Warm implements device.Warmer: kernels are compiled on all cores, scratch memory is taken,
 // and the algorithms of matrix products are chosen.
 func (d *Device) Warm(run func(q device.Queue)) error {
+	began := time.Now()
+	defer func() { d.times.kernels += time.Since(began) }()
 	n := &notes{stream: d.streams[device.Compute], seen: map[moduleKey]bool{}, known: map[notedKey]bool{}}
 	run(n)
 	if n.err != nil {

@@ -40,8 +40,11 @@ static inline double __longlong_as_double(long long x) { return emu_cast<double>
 #define __expf expf  // libm has the name
 static inline float __fdividef(float x, float y) { return std::isinf(y) ? x * 0.0f : x / y; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
+static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 static inline double __dmul_rn(double x, double y) { return x * y; }
+static inline double __dadd_rn(double x, double y) { return x + y; }
 static inline float __fmul_rn(float x, float y) { return x * y; }
 static inline float __fadd_rn(float x, float y) { return x + y; }
 static inline float __frcp_rn(float x) { return 1.0f / x; }
@@ -56,6 +59,8 @@ static void emu_fail(const char* why);
 template <class T> static inline T __ldcs(const T* p) { return *p; }
 template <class T> static inline void __stcs(T* p, T v) { *p = v; }
 template <class T> static inline T atomicAdd(T* p, T v) { T old = *p; *p += v; return old; }
+template <class T> static inline T atomicOr(T* p, T v) { T old = *p; *p |= v; return old; }
+template <class T> static inline T atomicAnd(T* p, T v) { T old = *p; *p &= v; return old; }
 
 // The two conversions that mtc.cuh writes in PTX.
 static inline unsigned short emu_bf16(float x) {
