@@ -159,6 +159,8 @@ func (c *Corpus) Tokens() int64 {
 	return c.end[len(c.end)-1]
 }
 
+func (c *Corpus) source() string { return strings.Join(c.from, ", ") }
+
 // Bytes says whether the files are read as bytes.
 func (c *Corpus) Bytes() bool { return c.bytes }
 

@@ -1,8 +1,6 @@
 package data
 
 import (
-	"strings"
-
 	"github.com/megatrain/mtc/runtime/fault"
 )
 
@@ -10,7 +8,7 @@ import (
 // each target once. Rows past the end, and the rest of the last row, have targets of -1,
 // which the loss ignores; so the mean over targets weights every token alike.
 type Evaluation struct {
-	c       *Corpus
+	c       stream
 	seq     int64
 	batch   int64
 	rows    int64 // rows of the corpus
@@ -20,10 +18,10 @@ type Evaluation struct {
 
 // NewEvaluation prepares batches of `batch` rows of `seq` tokens. With limit > 0 at most that
 // many batches are used; their rows are spread evenly over the corpus, always the same ones.
-func NewEvaluation(c *Corpus, batch, seq, limit int64) (*Evaluation, error) {
+func NewEvaluation(c stream, batch, seq, limit int64) (*Evaluation, error) {
 	targets := c.Tokens() - 1
 	if targets < 1 {
-		return nil, fault.New("MT0607", strings.Join(c.from, ", "), "%s to evaluate on is too few: it takes 2", count(c.Tokens(), "token")).
+		return nil, fault.New("MT0607", c.source(), "%s to evaluate on is too few: it takes 2", count(c.Tokens(), "token")).
 			Help("give more evaluation data")
 	}
 	e := &Evaluation{c: c, seq: seq, batch: batch, rows: (targets + seq - 1) / seq}
@@ -53,7 +51,7 @@ func (e *Evaluation) row(r int64) int64 {
 
 // Batch fills batch i: tokens and targets are [batch * seq].
 func (e *Evaluation) Batch(i int64, tokens, targets []int32) error {
-	buf := make([]int32, e.seq+1)
+	buf, learn := make([]int32, e.seq+1), make([]bool, e.seq+1)
 	for b := int64(0); b < e.batch; b++ {
 		in, out := tokens[b*e.seq:(b+1)*e.seq], targets[b*e.seq:(b+1)*e.seq]
 		clear(in)
@@ -66,11 +64,11 @@ func (e *Evaluation) Batch(i int64, tokens, targets []int32) error {
 		}
 		start := e.row(r) * e.seq
 		n := min(e.seq+1, e.c.Tokens()-start)
-		if err := e.c.Read(buf[:n], start); err != nil {
+		if err := e.c.read(buf[:n], learn[:n], start); err != nil {
 			return err
 		}
 		copy(in, buf[:min(n, e.seq)])
-		copy(out, buf[1:n])
+		learned(out, buf[1:n], learn[1:n])
 	}
 	return nil
 }

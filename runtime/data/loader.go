@@ -2,7 +2,6 @@ package data
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/megatrain/mtc/runtime/fault"
 )
@@ -10,7 +9,7 @@ import (
 // Loader gives the batches of a training run. It has no state: the same step gives the same
 // batch, in any order, from any goroutine.
 type Loader struct {
-	c     *Corpus
+	c     stream
 	seq   int64 // T
 	batch int64 // rows a step
 	rows  int64 // rows an epoch
@@ -20,13 +19,13 @@ type Loader struct {
 
 // NewLoader prepares batches of `batch` rows of `seq` tokens. The corpus must hold
 // (batch + 1) * seq tokens: the rows of one step and the room that lets the epochs' cuts differ.
-func NewLoader(c *Corpus, batch, seq, seed int64) (*Loader, error) {
+func NewLoader(c stream, batch, seq, seed int64) (*Loader, error) {
 	if batch < 1 || seq < 1 {
 		panic(fmt.Sprintf("data: batch of %d rows of %d tokens", batch, seq))
 	}
 	have, need := c.Tokens(), (batch+1)*seq
 	if have < need {
-		return nil, fault.New("MT0607", strings.Join(c.from, ", "), "%s tokens are too few: a step of %s of %s tokens needs at least %s",
+		return nil, fault.New("MT0607", c.source(), "%s tokens are too few: a step of %s of %s tokens needs at least %s",
 			group(have), count(batch, "row"), group(seq), group(need)).
 			Help("give more data, or a smaller batch or seq in the train block")
 	}
@@ -42,17 +41,26 @@ func (l *Loader) Rows() int64 { return l.rows }
 func (l *Loader) Epoch(step int64) float64 { return float64(step) * float64(l.batch) / float64(l.rows) }
 
 // Batch fills the rows of a step (from 0): tokens and targets are [batch * seq]; targets[i] is
-// the token after tokens[i].
+// the token after tokens[i], or -1 where that is not learned.
 func (l *Loader) Batch(step int64, tokens, targets []int32) error {
-	row := make([]int32, l.seq+1)
+	row, learn := make([]int32, l.seq+1), make([]bool, l.seq+1)
 	for b := int64(0); b < l.batch; b++ {
-		if err := l.c.Read(row, l.start(step*l.batch+b)); err != nil {
+		if err := l.c.read(row, learn, l.start(step*l.batch+b)); err != nil {
 			return err
 		}
 		copy(tokens[b*l.seq:(b+1)*l.seq], row)
-		copy(targets[b*l.seq:(b+1)*l.seq], row[1:])
+		learned(targets[b*l.seq:(b+1)*l.seq], row[1:], learn[1:])
 	}
 	return nil
+}
+
+// learned copies targets, -1 for those that are not learned.
+func learned(to, from []int32, learn []bool) {
+	for i, t := range from {
+		if to[i] = -1; learn[i] {
+			to[i] = t
+		}
+	}
 }
 
 // start is the first token of row k of the run.

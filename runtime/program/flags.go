@@ -24,7 +24,7 @@ type Flag struct {
 // TrainFlags are the flags of training.
 var TrainFlags = []Flag{
 	{Name: "steps", Arg: "N", Doc: "train until N steps are done"},
-	{Name: "data", Arg: "PATH", Doc: "files to train on: file, folder or pattern", Many: true},
+	{Name: "data", Arg: "PATH", Doc: "files to train on: file, folder or pattern, or a folder of `mtc data pack`", Many: true},
 	{Name: "eval-data", Arg: "PATH", Doc: "files to evaluate on", Many: true},
 	{Name: "holdout", Arg: "SHARE", Doc: "evaluate on this share of the training files, held out by name"},
 	{Name: "eval-every", Arg: "N", Doc: "evaluate after every N steps; 0: only at the end"},
@@ -56,7 +56,9 @@ var ExportFlags = []Flag{
 
 // GenerateFlags are the flags of generation.
 var GenerateFlags = []Flag{
-	{Name: "prompt", Arg: "TEXT", Doc: "text to continue; token ids for a model that does not read bytes"},
+	{Name: "prompt", Arg: "TEXT", Doc: "text to continue; token ids where the run has no tokenizer"},
+	{Name: "chat", Arg: "TEXT", Doc: "what a user says, written with the model's chat template; prints the answer"},
+	{Name: "system", Arg: "TEXT", Doc: "what the system says before --chat"},
 	{Name: "tokens", Arg: "N", Doc: "tokens to make (default 200); once seq tokens stand in the context, it goes on from the last half of them"},
 	{Name: "stop-at-seq", Doc: "end where the context is full, after seq tokens with the prompt"},
 	{Name: "temperature", Arg: "X", Doc: "0: the likeliest token; 1: as the model says (default 0.8)"},

@@ -29,6 +29,9 @@ type request struct {
 	threads     int64
 	stopAtSeq   bool
 	known       []bool // ids of the tokenizer, nil: all
+	chat        string
+	system      string
+	inChat      bool
 }
 
 // generate is the generate command: it continues a prompt with the weights of the newest
@@ -37,7 +40,8 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	r := request{tokens: 200, temperature: 0.8, seed: 1}
 	fs := newFlagSet("generate", GenerateFlags)
 	for name, to := range map[string]any{"prompt": &r.prompt, "tokens": &r.tokens, "temperature": &r.temperature,
-		"top-k": &r.topK, "seed": &r.seed, "threads": &r.threads, "stop-at-seq": &r.stopAtSeq} {
+		"top-k": &r.topK, "seed": &r.seed, "threads": &r.threads, "stop-at-seq": &r.stopAtSeq,
+		"chat": &r.chat, "system": &r.system} {
 		fs.bind(name, to)
 	}
 	rest, err := fs.parse(args, out)
@@ -47,6 +51,10 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	switch {
 	case err != nil:
 		return err
+	case fs.given("chat") && fs.given("prompt"):
+		return usagef("`--chat` and `--prompt` cannot be given at once").hint("`--chat` is what a user says, `--prompt` a text to continue")
+	case fs.given("system") && !fs.given("chat"):
+		return usagef("`--system` needs `--chat`").hint("write `--chat TEXT` too")
 	case len(rest) > 1:
 		return usagef("`generate` takes one run folder, not %d", len(rest)).hint("put the prompt in quotes: `--prompt \"%s\"`", strings.Join(rest[1:], " "))
 	case r.tokens < 1:
@@ -68,7 +76,26 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	} else if self, err := os.Executable(); err == nil {
 		dir = filepath.Dir(self)
 	}
-	prompt, err := p.encode(r.prompt)
+	r.inChat = fs.given("chat")
+	c, err := checkpoint.Resolve(dir, dir)
+	var none *fault.Error
+	if errors.As(err, &none) && none.Code == "MT0620" {
+		none.Hint = "a run writes one at its end, at --save-every, and when it is interrupted; name the folder of a run that has one"
+	}
+	if err != nil {
+		return err
+	}
+	run := filepath.Dir(filepath.Clean(c.Path))
+	voice, err := p.speechOf(run)
+	if err != nil {
+		return err
+	}
+	var prompt []int32
+	if r.inChat {
+		prompt, err = voice.chat(r.system, r.chat)
+	} else {
+		prompt, err = voice.prompt(r.prompt)
+	}
 	if err != nil {
 		return err
 	}
@@ -80,18 +107,10 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 		fmt.Fprintf(errw, "note: the prompt has %d tokens; the model, compiled for seq = %d, reads the last %d\n", len(prompt), p.Plan.Seq, p.Plan.Seq)
 		prompt = prompt[over:]
 	}
-	c, err := checkpoint.Resolve(dir, dir)
-	var none *fault.Error
-	if errors.As(err, &none) && none.Code == "MT0620" {
-		none.Hint = "a run writes one at its end, at --save-every, and when it is interrupted; name the folder of a run that has one"
-	}
-	if err != nil {
-		return err
-	}
 	if err := c.Match(p.Plan); err != nil {
 		return err
 	}
-	if r.known, err = hf.Vocabulary(filepath.Dir(filepath.Clean(c.Path)), p.Plan.Vocab); err != nil {
+	if r.known, err = hf.Vocabulary(run, p.Plan.Vocab); err != nil {
 		return err
 	}
 	if err := preflight(p.Plan, true); err != nil {
@@ -111,7 +130,7 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	}
 	w := bufio.NewWriter(out)
 	fmt.Fprint(w, r.prompt)
-	why, err := p.continueText(e, prompt, &r, w)
+	why, err := p.continueText(e, prompt, &r, voice, w)
 	fmt.Fprintln(w)
 	if ferr := w.Flush(); err == nil {
 		err = ferr
@@ -125,59 +144,28 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	return nil
 }
 
-// bytesModel says whether tokens are bytes.
-func (p *Program) bytesModel() bool { return p.Plan.Vocab <= 256 }
-
-// encode turns a prompt into tokens. A byte model starts behind a separator, as a file of its
-// training data does; other models take token ids.
-func (p *Program) encode(prompt string) ([]int32, error) {
-	if p.bytesModel() {
-		tokens := []int32{data.Separator}
-		for i, b := range []byte(prompt) {
-			if int64(b) >= p.Plan.Vocab {
-				return nil, usagef("byte %d of the prompt is %d, outside the model's vocabulary of %d", i, b, p.Plan.Vocab)
-			}
-			tokens = append(tokens, int32(b))
-		}
-		return tokens, nil
-	}
-	var tokens []int32
-	for _, word := range strings.Fields(prompt) {
-		id, err := strconv.ParseInt(word, 10, 32)
-		if err != nil || id < 0 || id >= p.Plan.Vocab {
-			return nil, usagef("`%s` is not a token id below %d", word, p.Plan.Vocab).
-				hint("%s does not read bytes: give token ids, `--prompt \"464 2068 7586\"`", p.Plan.Model)
-		}
-		tokens = append(tokens, int32(id))
-	}
-	if len(tokens) == 0 {
-		return nil, usagef("a model that does not read bytes needs a prompt").hint("give token ids: `--prompt \"464 2068 7586\"`")
-	}
-	return tokens, nil
-}
-
 // continueText writes what follows the prompt, and returns why it ended early, if it did.
-func (p *Program) continueText(e *engine.Engine, prompt []int32, r *request, w *bufio.Writer) (why string, err error) {
+func (p *Program) continueText(e *engine.Engine, prompt []int32, r *request, voice *speech, w *bufio.Writer) (why string, err error) {
 	s := newSampler(r)
+	said := voice.begin(r.inChat)
 	c := &window{seq: int(p.Plan.Seq), infer: e.Infer}
 	logits, err := c.add(prompt...)
 	for n := int64(0); err == nil; n++ {
 		token := s.pick(logits)
-		if p.bytesModel() && token == data.Separator {
+		if voice.ends(token, r.inChat) {
+			w.WriteString(said.end())
 			return fmt.Sprintf("(the model ended the text after %d tokens)", n), nil
 		}
-		if p.bytesModel() {
-			err = w.WriteByte(byte(token))
-		} else {
-			_, err = fmt.Fprintf(w, " %d", token)
-		}
+		_, err = w.WriteString(said.push(token))
 		if err == nil {
 			err = w.Flush()
 		}
 		if n+1 == r.tokens || err != nil {
+			w.WriteString(said.end())
 			return "", err
 		}
 		if r.stopAtSeq && c.full() {
+			w.WriteString(said.end())
 			return fmt.Sprintf("(ended after %d of %d tokens: the model was compiled for seq = %d)", n+1, r.tokens, p.Plan.Seq), nil
 		}
 		logits, err = c.add(token)

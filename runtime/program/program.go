@@ -96,7 +96,7 @@ func Check(p *plan.Plan, args []string) error {
 		if err := s.openData(); err != nil {
 			return err
 		}
-		s.corpus.Close()
+		s.feed.Close()
 	}
 	return s.mayUse()
 }

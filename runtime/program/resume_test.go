@@ -48,7 +48,7 @@ func TestMergeTakesWhatWasEdited(t *testing.T) {
 // TestChangesAreSaid: each value that makes a resumed run another run is named with the old one.
 func TestChangesAreSaid(t *testing.T) {
 	dir := t.TempDir()
-	open := func(name, text string) *data.Corpus {
+	open := func(name, text string) *data.Feed {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestChangesAreSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		return c
+		return &data.Feed{ID: c.ID()}
 	}
 	a := filepath.Join(dir, "a")
 	same := open("a", "what it was trained on")
@@ -74,7 +74,7 @@ func TestChangesAreSaid(t *testing.T) {
 		{"seed", func(s *session) { s.train.Seed = 2 }, []string{"seed 2 instead of 1"}},
 		{"batch", func(s *session) { s.plan.Batch = 8 }, []string{"batch of 8 rows instead of 4"}},
 		{"files", func(s *session) { s.from.State.Data = "other" }, []string{"data: files were added, removed or changed"}},
-		{"data", func(s *session) { s.corpus, s.train.Data = open("b", "other"), []string{"b"} }, []string{"data: b instead of " + a}},
+		{"data", func(s *session) { s.feed, s.train.Data = open("b", "other"), []string{"b"} }, []string{"data: b instead of " + a}},
 		{"held-out share", func(s *session) { s.from.State.Data, s.train.Holdout = "other", 0.5 }, []string{"data: a share of 0.5 is held out instead of 0"}},
 		{"optimizer", func(s *session) { s.train.Optimizer.Beta1 = 0.8 }, []string{"optimizer adamw(beta1 = 0.8", "instead of adamw(beta1 = 0.9"}},
 		{"lr", func(s *session) { s.train.LR.Peak = 0.25 }, []string{"lr cosine(peak = 0.25", "instead of cosine(peak = 0.5"}},
@@ -86,8 +86,8 @@ func TestChangesAreSaid(t *testing.T) {
 		{"no record of the run", func(s *session) { s.before, s.train.Clip = nil, 0 }, nil},
 	} {
 		was := before
-		s := &session{plan: &plan.Plan{Batch: 4}, corpus: same, settings: &settings{train: before, before: &was,
-			from: &checkpoint.Checkpoint{State: checkpoint.State{Seed: 1, Batch: 4, Data: same.ID()}}}}
+		s := &session{plan: &plan.Plan{Batch: 4}, feed: same, settings: &settings{train: before, before: &was,
+			from: &checkpoint.Checkpoint{State: checkpoint.State{Seed: 1, Batch: 4, Data: same.ID}}}}
 		c.edit(s)
 		note := noteOf(s.changes())
 		if (note == "") != (c.want == nil) {

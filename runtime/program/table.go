@@ -23,14 +23,14 @@ func (s *session) table() []telemetry.Setting {
 		rows = append(rows, telemetry.Setting{Name: name, Value: fmt.Sprintf(format, args...)})
 	}
 	add("", "")
-	add("data", "%s: %s", strings.Join(t.Data, ", "), s.corpus.Summary())
+	add("data", "%s: %s", strings.Join(t.Data, ", "), s.feed.Summary)
 	switch {
 	case s.eval == nil:
 		add("evaluation", "none (--eval-data FILES or --holdout SHARE)")
 	default:
 		from := strings.Join(t.EvalData, ", ")
 		if t.Holdout > 0 {
-			from = fmt.Sprintf("held-out files (%g of all)", t.Holdout)
+			from = fmt.Sprintf("held out (%g of all)", t.Holdout)
 		}
 		when := "at the end"
 		if t.EvalEvery > 0 {
@@ -50,6 +50,9 @@ func (s *session) table() []telemetry.Setting {
 	add("", "")
 	add("device", "%s", s.engine.Device().Name())
 	add("memory", "%s", memoryText(p, s.engine.Device()))
+	if s.startup.phases != nil {
+		add("start-up", "%s", s.startup.text())
+	}
 	add("run folder", "%s", s.out)
 	if s.from != nil {
 		add("resumed from", "%s", s.from.Path)

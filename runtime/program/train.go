@@ -26,9 +26,9 @@ type session struct {
 
 	foreign *foreignWeights // nil: they start as the model says, or are resumed
 
-	corpus *data.Corpus // training
-	loader *data.Loader
-	eval   *data.Evaluation // nil: none
+	feed   *data.Feed // the data
+	loader data.Training
+	eval   data.Held // nil: none
 	stop   *interrupt
 	aside  []string // damaged checkpoints that were renamed
 
@@ -40,6 +40,7 @@ type session struct {
 	eta      telemetry.ETA
 	tokens   int64 // targets trained on so far
 	began    time.Time
+	startup  startup
 
 	evaluated int64 // step of the last evaluation, -1: none
 	evalLoss  float64
@@ -70,14 +71,14 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if err := s.openData(); err != nil {
 		return err
 	}
-	defer s.corpus.Close()
+	defer s.feed.Close()
 	unlock, err := s.openFolder()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if s.corpus.Bytes() && p.Plan.Vocab > 256 {
-		fmt.Fprintf(errw, "note: the data is read as bytes, tokens below 256, and the vocabulary of %s is %d; token shards have names that end in .bin\n",
+	if s.feed.Bytes && p.Plan.Vocab > 256 {
+		fmt.Fprintf(errw, "note: the data is read as bytes, tokens below 256, and the vocabulary of %s is %d; `mtc data pack` tokenizes text\n",
 			p.Plan.Model, p.Plan.Vocab)
 	}
 	for _, path := range s.aside {
@@ -91,7 +92,11 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer s.engine.Device().Close()
+	before := time.Now()
 	if err := s.start(); err != nil {
+		return err
+	}
+	if err := s.settle(time.Since(before)); err != nil {
 		return err
 	}
 	if err := first(s.startBest(), s.startProfile()); err != nil {
@@ -101,6 +106,9 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = first(err, s.metrics.Close()) }()
+	if err := s.recordStart(); err != nil {
+		return err
+	}
 	s.feeds = s.exports.start(errw, p.Plan.Model, s.engine.State().Step)
 	defer func() {
 		for _, f := range s.feeds {
@@ -129,19 +137,16 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 
 // openData opens training and evaluation data and checks that there is enough.
 func (s *session) openData() error {
-	t := &s.train
-	corpus, eval, err := s.sources()
+	feed, err := s.sources()
 	if err != nil {
 		return err
 	}
-	s.corpus = corpus
-	if s.loader, err = data.NewLoader(corpus, s.plan.Batch, s.plan.Seq, t.Seed); err != nil {
+	s.feed, s.loader, s.eval = feed, feed.Train, feed.Eval
+	if err := s.checkTokenizer(); err != nil {
+		feed.Close()
 		return err
 	}
-	if eval != nil && s.prog.canEvaluate() {
-		s.eval, err = data.NewEvaluation(eval, s.plan.Batch, s.plan.Seq, t.EvalSteps)
-	}
-	return err
+	return nil
 }
 
 // ownHoldout is the share of the training files that is evaluated on when the model asks for
@@ -150,21 +155,23 @@ const ownHoldout = 0.05
 
 // sources opens the data. A model that asks for evaluation without data for it is evaluated
 // on held-out files, where there are enough files for that.
-func (s *session) sources() (train, eval *data.Corpus, err error) {
+func (s *session) sources() (*data.Feed, error) {
 	t := &s.train
+	shape := data.Shape{Vocab: s.plan.Vocab, Batch: s.plan.Batch, Seq: s.plan.Seq, Evaluates: s.prog.canEvaluate()}
 	if t.EvalEvery > 0 && len(t.EvalData) == 0 && t.Holdout == 0 && s.prog.canEvaluate() {
 		split := *t
 		split.Holdout = ownHoldout
-		if train, eval, err = data.Sources(split, s.plan.Vocab); err == nil {
+		feed, err := data.OpenFeed(split, shape)
+		if err == nil {
 			t.Holdout = ownHoldout
-			return train, eval, nil
+			return feed, nil
 		}
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Code != "MT0608" {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return data.Sources(*t, s.plan.Vocab)
+	return data.OpenFeed(*t, shape)
 }
 
 // openFolder takes the run folder: an empty one, or that of the run to resume.
@@ -190,7 +197,7 @@ func (s *session) openFolder() (unlock func(), err error) {
 		unlock()
 		return nil, err
 	}
-	if err := s.keepWeights(); err != nil {
+	if err := first(s.keepWeights(), s.keepTokenizer()); err != nil {
 		unlock()
 		return nil, err
 	}
@@ -330,10 +337,10 @@ func (s *session) state(st engine.State) checkpoint.State {
 
 // dataID identifies the training data; a run of no steps has none.
 func (s *session) dataID() string {
-	if s.corpus == nil {
+	if s.feed == nil {
 		return ""
 	}
-	return s.corpus.ID()
+	return s.feed.ID
 }
 
 // wayBack says how to go on after a failure.

@@ -76,8 +76,7 @@ func Parse(text []byte) (*Tokenizer, error) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(text)
-	t := &Tokenizer{name: "tokenizer.json", hash: hex.EncodeToString(sum[:8])}
+	t := &Tokenizer{name: "tokenizer.json", hash: hashOf(text)}
 	var err error
 	if t.norm, err = normalizers(f.Normalizer); err != nil {
 		return nil, fmt.Errorf("normalizer: %w", err)
@@ -268,3 +267,17 @@ func typeOf(raw json.RawMessage) (string, error) {
 
 // unread is something that is not known here, so that the ids could not be right.
 func unread(what, kind string) error { return fmt.Errorf("the %s %q is not read", what, kind) }
+
+// HashOf is the hash of the tokenizer in a file, without loading it.
+func HashOf(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fault.New("MT0602", path, "cannot be read").Wrap(cause(err))
+	}
+	return hashOf(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))), nil
+}
+
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -112,10 +113,16 @@ type reason struct {
 
 // Run packs. The error is a *fault.Error.
 func Run(o Options) (*Result, error) {
-	files, passed, err := data.List(o.In)
+	in, empty := withoutEmpty(o.In)
+	files, passed, err := data.List(in)
 	if err != nil {
 		return nil, err
 	}
+	if n := len(empty) + passed.Empty + passed.Hidden; o.Strict && n > 0 {
+		return nil, fault.New("MT0642", strings.Join(empty, ", "), "%d empty and %d hidden files would be passed over", len(empty)+passed.Empty, passed.Hidden).
+			Help("name only files with data, or leave out --strict to pass over and count them")
+	}
+	passed.Empty += len(empty)
 	if o.Workers < 1 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -145,6 +152,21 @@ func Run(o Options) (*Result, error) {
 		return nil, err
 	}
 	return p.finish(passed, int64(len(files)))
+}
+
+// withoutEmpty takes out files that are named and hold nothing, unless there are no others.
+func withoutEmpty(in []string) (full, empty []string) {
+	for _, p := range in {
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+			empty = append(empty, p)
+			continue
+		}
+		full = append(full, p)
+	}
+	if len(full) == 0 {
+		return in, nil
+	}
+	return full, empty
 }
 
 // packer is a packing under way.

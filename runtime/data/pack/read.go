@@ -272,7 +272,7 @@ func (c *cutter) readLine() (line []byte, long bool, err error) {
 // elements cuts an array at its commas; what an element holds is looked at later.
 func (c *cutter) elements() error {
 	var b []byte
-	depth, inText, escaped, at, open := 0, false, false, c.line, false
+	depth, inText, escaped, at, open, comma := 0, false, false, c.line, false, false
 	give := func() error {
 		text := bytes.TrimSpace(b)
 		r := record{line: at, text: append([]byte(nil), text...)}
@@ -315,6 +315,10 @@ func (c *cutter) elements() error {
 						if err := give(); err != nil {
 							return err
 						}
+					} else if comma {
+						if err := c.add(record{line: c.line, bad: &reason{kind: ofJSON, detail: "a comma before the end of the array"}}); err != nil {
+							return err
+						}
 					}
 					return c.behind()
 				}
@@ -323,6 +327,7 @@ func (c *cutter) elements() error {
 					if err := give(); err != nil {
 						return err
 					}
+					comma = true
 					continue
 				}
 			case '"':

@@ -50,6 +50,11 @@ func first(l []any) any {
 
 // missing says what a record would need.
 func missing(obj *jinja.Dict, key string) string {
+	for _, k := range []string{"messages", "conversations"} {
+		if v, ok := obj.Get(k); ok {
+			return fmt.Sprintf("%q is %s, not a list", k, map[bool]string{true: "null", false: "something else"}[v == nil])
+		}
+	}
 	names := strings.Join(obj.Keys()[:min(len(obj.Keys()), 6)], ", ")
 	return fmt.Sprintf("it has neither %q nor messages, conversations or instruction, but %s", key, orNothing(names))
 }

@@ -24,7 +24,9 @@
 package packed
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,6 +65,7 @@ type Manifest struct {
 	Tokens    int64       `json:"tokens"`
 	Learned   int64       `json:"learned"`
 	Longest   int64       `json:"longest"` // tokens of the longest document
+	Digest    string      `json:"digest"`  // of all tokens
 	Source    Source      `json:"source"`
 	Shards    []ShardInfo `json:"shards"`
 }
@@ -88,6 +91,16 @@ type ShardInfo struct {
 	Documents int64  `json:"documents"`
 	Tokens    int64  `json:"tokens"`
 	Learned   int64  `json:"learned"`
+}
+
+// ID names what was packed: the tokenizer, the way, and the counts of the shards.
+func (m *Manifest) ID() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %v %s %s %d %s", m.Tokenizer.Hash, m.Apart, m.Loss, m.Template, m.Width, m.Digest)
+	for _, s := range m.Shards {
+		fmt.Fprintf(h, " %q %d %d %d", s.File, s.Documents, s.Tokens, s.Learned)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // Is says whether a path is a packed folder.

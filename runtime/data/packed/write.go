@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ type Writer struct {
 	mask   []uint64
 	table  []byte
 	buf    []byte
+	digest uint64
 	closed bool
 }
 
@@ -101,6 +103,7 @@ func (w *Writer) Add(tokens []int32, learn []bool) error {
 	}
 	w.h.tokens += int64(len(tokens))
 	w.h.docs++
+	w.digest = (w.digest ^ sum) * 1099511628211
 	w.table = binary.LittleEndian.AppendUint64(w.table, uint64(w.h.tokens))
 	w.table = binary.LittleEndian.AppendUint64(w.table, sum)
 	w.m.Longest = max(w.m.Longest, int64(len(tokens)))
@@ -181,7 +184,7 @@ func (w *Writer) Close(s Source) error {
 			return err
 		}
 	}
-	w.m.Source = s
+	w.m.Source, w.m.Digest = s, fmt.Sprintf("%016x", w.digest)
 	text, err := json.MarshalIndent(&w.m, "", "  ")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(w.tmp, ManifestFile), append(text, '\n'), 0o666)

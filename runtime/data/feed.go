@@ -1,0 +1,182 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/data/packed"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// Training gives the batches of a run: Loader and Rows.
+type Training interface {
+	// Batch fills the rows of a step (from 0): tokens and targets are [batch * seq]; a target
+	// of -1 is not learned.
+	Batch(step int64, tokens, targets []int32) error
+	// Epoch is the epoch, with its fraction, before a step.
+	Epoch(step int64) float64
+}
+
+// Held gives the batches of an evaluation: Evaluation and RowEvaluation.
+type Held interface {
+	Batches() int64
+	Targets() int64
+	Batch(i int64, tokens, targets []int32) error
+}
+
+// Shape is what a program takes.
+type Shape struct {
+	Vocab, Batch, Seq int64
+	Shared            bool // it keeps the documents of a row apart
+	Evaluates         bool
+}
+
+// Feed is opened data: a corpus or a packed folder.
+type Feed struct {
+	Train Training
+	Eval  Held // nil: none
+	// Tokenizer is the folder of the tokenizer, "" where there is none, and Hash its hash.
+	Tokenizer, Hash string
+	Bytes           bool // tokens are bytes
+	Summary         string
+	ID              string
+	close           []func() error
+}
+
+// Close closes the files.
+func (f *Feed) Close() error {
+	var errs []error
+	for _, c := range f.close {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+// OpenFeed opens the data of a train block for a program.
+func OpenFeed(t plan.Train, s Shape) (*Feed, error) {
+	n := 0
+	for _, p := range t.Data {
+		if packed.Is(p) {
+			n++
+		}
+	}
+	switch {
+	case n == 0:
+		return openCorpora(t, s)
+	case len(t.Data) > 1:
+		return nil, fault.New("MT0608", strings.Join(t.Data, ", "), "a packed folder stands alone").
+			Help("pack all inputs into one folder: `mtc data pack A B -o DIR`")
+	}
+	return openPacked(t, s)
+}
+
+func openCorpora(t plan.Train, s Shape) (*Feed, error) {
+	train, eval, err := Sources(t, s.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	f := &Feed{Bytes: train.Bytes(), Summary: train.Summary(), ID: train.ID(), close: []func() error{train.Close}}
+	if eval != nil {
+		f.close = append(f.close, eval.Close)
+	}
+	if f.Train, err = NewLoader(train, s.Batch, s.Seq, t.Seed); err == nil && eval != nil && s.Evaluates {
+		f.Eval, err = NewEvaluation(eval, s.Batch, s.Seq, t.EvalSteps)
+	}
+	return f.or(err)
+}
+
+// or is the feed, or the error, with its files closed.
+func (f *Feed) or(err error) (*Feed, error) {
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// openPacked opens a packed folder. Documents are held out by their tokens, so that equal ones
+// stand on one side.
+func openPacked(t plan.Train, s Shape) (*Feed, error) {
+	set, err := packed.Open(t.Data[0])
+	if err != nil {
+		return nil, err
+	}
+	m := set.Manifest
+	f := &Feed{Hash: m.Tokenizer.Hash, ID: m.ID(), Bytes: m.Tokenizer.Hash == "bytes", close: []func() error{set.Close}}
+	if !f.Bytes {
+		f.Tokenizer = set.Dir + "/" + packed.TokenizerDir
+	}
+	if m.Tokenizer.Vocab > s.Vocab {
+		return f.or(fault.New("MT0606", set.Dir, "the data has ids up to %s, and the model's vocabulary is %s", group(m.Tokenizer.Vocab-1), group(s.Vocab)).
+			Help("pack with the model's own tokenizer, or compile with V = %d or more", m.Tokenizer.Vocab))
+	}
+	train, held := parts(set, t.Holdout)
+	from := set
+	if t.Holdout == 0 && len(t.EvalData) > 0 && s.Evaluates {
+		if len(t.EvalData) != 1 || !packed.Is(t.EvalData[0]) {
+			return f.or(fault.New("MT0608", strings.Join(t.EvalData, ", "), "the evaluation data is not packed, and the training data is").
+				Help("pack it with the same tokenizer, or hold out a part: `--holdout 0.05`"))
+		}
+		if from, err = packed.Open(t.EvalData[0]); err != nil {
+			return f.or(err)
+		}
+		f.close = append(f.close, from.Close)
+		if from.Manifest.Tokenizer.Hash != m.Tokenizer.Hash || from.Manifest.Apart != m.Apart {
+			return f.or(fault.New("MT0644", from.Dir, "the evaluation data was packed with another tokenizer, or in another way, than %s", set.Dir).
+				Help("pack both in the same way"))
+		}
+		held, _ = parts(from, 0)
+	}
+	if t.Holdout > 0 && (len(train) == 0 || len(held) == 0) {
+		return f.or(fault.New("MT0608", set.Dir, "a held-out share of %v puts %d documents in training and %d in evaluation", t.Holdout, len(train), len(held)).
+			Help("give more documents or another share, or evaluate on data of its own"))
+	}
+	how := "one after another"
+	if m.Apart {
+		rows, err := NewRows(set, train, s.Batch, s.Seq, t.Seed, s.Shared)
+		if err != nil {
+			return f.or(err)
+		}
+		f.Train = rows
+		how = fmt.Sprintf("one a row, %.0f %% of positions used", 100*rows.Used())
+		if s.Shared {
+			how = fmt.Sprintf("packed into %s, %.0f %% of positions used", count(rows.Rows(), "row"), 100*rows.Used())
+		}
+		if len(held) > 0 && s.Evaluates {
+			kept, err := NewRows(from, held, s.Batch, s.Seq, t.Seed, s.Shared)
+			if err == nil {
+				f.Eval, err = NewRowEvaluation(kept, t.EvalSteps)
+			}
+			if err != nil {
+				return f.or(err)
+			}
+		}
+	} else {
+		if f.Train, err = NewLoader(join(set, train), s.Batch, s.Seq, t.Seed); err == nil && len(held) > 0 && s.Evaluates {
+			f.Eval, err = NewEvaluation(join(from, held), s.Batch, s.Seq, t.EvalSteps)
+		}
+		if err != nil {
+			return f.or(err)
+		}
+	}
+	f.Summary = fmt.Sprintf("%s, %s tokens, loss on %s (%s); %s", count(int64(len(train)), "document"), group(m.Tokens), m.Loss, m.Tokenizer.Name, how)
+	return f, nil
+}
+
+// parts splits the documents of a folder.
+func parts(set *packed.Set, holdout float64) (train, held []int64) {
+	for d := range set.Documents() {
+		if shareOf(set.Hash(d)) < holdout {
+			held = append(held, d)
+		} else {
+			train = append(train, d)
+		}
+	}
+	return train, held
+}
+
+// shareOf maps a hash to [0, 1), evenly.
+func shareOf(h uint64) float64 { return float64(mix(bits.RotateLeft64(h, 17))>>11) / (1 << 53) }

@@ -1,0 +1,263 @@
+package program
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/chat"
+	"github.com/megatrain/mtc/runtime/data"
+	"github.com/megatrain/mtc/runtime/data/packed"
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/tokenizer"
+)
+
+// speech turns text into the tokens of a model and back: by the tokenizer in the run folder,
+// as bytes, or as numbers of tokens where there is neither.
+type speech struct {
+	tok   *tokenizer.Folder // nil: numbers
+	vocab int64
+	model string
+}
+
+// speechOf finds the tokenizer of a run; run is its folder.
+func (p *Program) speechOf(run string) (*speech, error) {
+	s := &speech{vocab: p.Plan.Vocab, model: p.Plan.Model}
+	dir := filepath.Join(run, packed.TokenizerDir)
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil {
+		tok, err := tokenizer.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		s.tok = tok
+		return s, nil
+	}
+	if s.vocab <= tokenizer.ByteVocab {
+		s.tok = tokenizer.OpenBytes()
+		// A run on packed chats of bytes has their template.
+		if text, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja")); err == nil {
+			s.tok.Template, s.tok.TemplateFile = string(text), filepath.Join(dir, "chat_template.jinja")
+		}
+	}
+	return s, nil
+}
+
+// prompt turns a prompt into tokens. A byte model starts behind a separator, as a file of its
+// training data does; a tokenizer puts its own frame around.
+func (s *speech) prompt(text string) ([]int32, error) {
+	switch {
+	case s.tok == nil:
+		return s.numbers(text)
+	case s.tok.IsBytes():
+		return s.checked(append([]int32{data.Separator}, s.tok.Encode(text)...))
+	}
+	ids := s.tok.Encode(text)
+	n := s.tok.Prefix(ids)
+	framed := s.tok.Frame(ids)
+	framed = framed[:n+len(ids)] // what ends a text does not stand before its continuation
+	if len(framed) == 0 && s.tok.EOSID >= 0 {
+		framed = []int32{s.tok.EOSID} // which stands before a document
+	}
+	if len(framed) == 0 {
+		return nil, usagef("a prompt is needed").hint("write `--prompt TEXT`")
+	}
+	return s.checked(framed)
+}
+
+// checked refuses tokens that the model has no row for.
+func (s *speech) checked(ids []int32) ([]int32, error) {
+	for _, id := range ids {
+		if int64(id) >= s.vocab {
+			if s.tok.IsBytes() {
+				return nil, usagef("byte %d of the prompt is outside the model's vocabulary of %d", id, s.vocab)
+			}
+			return nil, fault.New("MT0606", s.tok.Dir, "the tokenizer gives the id %d, and the model's vocabulary is %d", id, s.vocab).
+				Help("it is the tokenizer of another model")
+		}
+	}
+	return ids, nil
+}
+
+func (s *speech) numbers(text string) ([]int32, error) {
+	var tokens []int32
+	for _, word := range strings.Fields(text) {
+		id, err := strconv.ParseInt(word, 10, 32)
+		if err != nil || id < 0 || id >= s.vocab {
+			return nil, usagef("`%s` is not a token id below %d", word, s.vocab).
+				hint("%s does not read bytes, and its run has no tokenizer: give token ids, `--prompt \"464 2068 7586\"`", s.model)
+		}
+		tokens = append(tokens, int32(id))
+	}
+	if len(tokens) == 0 {
+		return nil, usagef("a model that does not read bytes needs a prompt").hint("give token ids: `--prompt \"464 2068 7586\"`")
+	}
+	return tokens, nil
+}
+
+// chat writes one turn of the user, behind what the system says, with the model's template up
+// to where the assistant begins.
+func (s *speech) chat(system, user string) ([]int32, error) {
+	if s.tok == nil || s.tok.Template == "" {
+		return nil, usagef("the run has no chat template").
+			hint("it comes with the weights (`--from DIR`) or the data (`mtc data pack`) of a chat model; `--prompt TEXT` continues a text")
+	}
+	t, err := chat.Compile(s.tok.TemplateFile, s.tok.Template, s.tok.BOS, s.tok.EOS)
+	if err != nil {
+		return nil, err
+	}
+	var c chat.Conversation
+	if system != "" {
+		c.Messages = append(c.Messages, chat.NewMessage("system", system))
+	}
+	c.Messages = append(c.Messages, chat.NewMessage("user", user))
+	text, err := t.Render(c, true)
+	if err != nil {
+		return nil, err
+	}
+	return s.checked(s.tok.Encode(text))
+}
+
+// ends says whether a token ends what is generated. In a chat that is also a special token
+// that the template writes where a turn ends.
+func (s *speech) ends(id int32, inChat bool) bool {
+	if s.tok == nil {
+		return false
+	}
+	return slices.Contains(s.tok.Stop, id) || inChat && s.tok.Special(id) && strings.Contains(s.tok.Template, s.tok.Token(id))
+}
+
+// keepTokenizer puts the tokenizer of packed data into the run folder, unless the run has it
+// from its weights: then both must be one.
+func (s *session) keepTokenizer() error {
+	if s.feed == nil || s.feed.Tokenizer == "" {
+		return nil
+	}
+	to := filepath.Join(s.out, packed.TokenizerDir)
+	own := filepath.Join(to, "tokenizer.json")
+	if _, err := os.Stat(own); err == nil {
+		if err := sameTokenizer(own, s.feed.Hash, s.train.Data[0]); err != nil {
+			return err
+		}
+	}
+	err := os.MkdirAll(to, 0o777)
+	for _, name := range tokenizer.Files {
+		if err != nil {
+			break
+		}
+		if _, have := os.Stat(filepath.Join(to, name)); have == nil {
+			continue
+		}
+		var text []byte
+		if text, err = os.ReadFile(filepath.Join(s.feed.Tokenizer, name)); errors.Is(err, os.ErrNotExist) {
+			err = nil
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), text, 0o666)
+		}
+	}
+	if err != nil {
+		return fault.New("MT0623", to, "the tokenizer cannot be kept in the run folder").Wrap(err).ByCause()
+	}
+	return nil
+}
+
+// sameTokenizer refuses data that another tokenizer made than the model's.
+func sameTokenizer(path, hash, packedDir string) error {
+	own, err := tokenizer.HashOf(path)
+	if err != nil || own == hash {
+		return err
+	}
+	return fault.New("MT0644", packedDir, "the data was packed with another tokenizer (%s) than the model's (%s, %s)", hash, own, path).
+		Help("pack it again with the model's: `mtc data pack ... --tokenizer %s`", fault.Shell(filepath.Dir(path)))
+}
+
+// checkTokenizer holds the tokenizer of the data against that of the weights' folder, or of
+// the run that is gone on with, before anything is written.
+func (s *session) checkTokenizer() error {
+	if s.feed.Hash == "" {
+		return s.notPacked()
+	}
+	for _, dir := range s.tokenizers() {
+		if path := filepath.Join(dir, "tokenizer.json"); s.feed.Hash != "bytes" {
+			if _, err := os.Stat(path); err == nil {
+				return sameTokenizer(path, s.feed.Hash, s.train.Data[0])
+			}
+		}
+	}
+	return nil
+}
+
+// tokenizers are the folders where the model's tokenizer may lie.
+func (s *session) tokenizers() []string {
+	var dirs []string
+	if s.settings.weights != "" {
+		dirs = append(dirs, s.settings.weights)
+	}
+	if s.from != nil {
+		dirs = append(dirs, filepath.Join(filepath.Dir(filepath.Clean(s.from.Path)), packed.TokenizerDir))
+	}
+	return dirs
+}
+
+// notPacked refuses text for a model that has a tokenizer, and says how it is packed.
+func (s *session) notPacked() error {
+	if !s.feed.Bytes || s.plan.Vocab <= tokenizer.ByteVocab {
+		return nil
+	}
+	for _, dir := range s.tokenizers() {
+		if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
+			continue
+		}
+		in := make([]string, len(s.train.Data))
+		for i, d := range s.train.Data {
+			in[i] = fault.Shell(d)
+		}
+		out := filepath.Clean(s.train.Data[0]) + ".packed"
+		return fault.New("MT0646", strings.Join(s.train.Data, ", "), "the data is text, and %s reads the tokens of its tokenizer", s.plan.Model).
+			Help("`mtc data pack %s -o %s --tokenizer %s --seq %d --overlong split` makes them; then train with `--data %s`",
+				strings.Join(in, " "), fault.Shell(out), fault.Shell(dir), s.plan.Seq, fault.Shell(out))
+	}
+	return nil
+}
+
+// saying writes tokens as text, whole characters at a time.
+type saying struct {
+	stream *tokenizer.Stream // nil: numbers, or bytes as they are
+	bytes  bool
+}
+
+// begin begins what is generated: an answer, or what goes on from a prompt.
+func (s *speech) begin(answer bool) *saying {
+	switch {
+	case s.tok == nil:
+		return &saying{}
+	case s.tok.IsBytes():
+		return &saying{bytes: true}
+	}
+	if answer {
+		return &saying{stream: s.tok.Stream(true)}
+	}
+	return &saying{stream: s.tok.Continue(true)}
+}
+
+func (s *saying) push(token int32) string {
+	switch {
+	case s.bytes:
+		return string([]byte{byte(token)})
+	case s.stream == nil:
+		return " " + strconv.Itoa(int(token))
+	}
+	return s.stream.Push(token)
+}
+
+// end is what is left of a character that was never completed.
+func (s *saying) end() string {
+	if s.stream == nil {
+		return ""
+	}
+	return s.stream.End()
+}
