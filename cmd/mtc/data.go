@@ -38,7 +38,7 @@ became of a document, token by token. mtc run MODEL --data DIR trains on it.`,
 func openTokenizer(name string) (*tokenizer.Folder, map[string][]byte, error) {
 	switch {
 	case name == "bytes":
-		return tokenizer.OpenBytes(), nil, nil
+		return tokenizer.OpenBytes(), map[string][]byte{}, nil
 	case slices.Contains(known.Names, name):
 		text, err := known.JSON(name)
 		if err != nil {

@@ -131,7 +131,7 @@ func packTemplate(arg string, tok *tokenizer.Folder, files map[string][]byte) (*
 	if text == "" {
 		return nil, "", nil
 	}
-	if arg != "" && files != nil {
+	if arg != "" {
 		files["chat_template.jinja"] = []byte(text)
 	}
 	t, err := chat.Compile(name, text, tok.BOS, tok.EOS)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/megatrain/mtc/runtime/data/packed"
@@ -88,6 +90,11 @@ func openCorpora(t plan.Train, s Shape) (*Feed, error) {
 	return f.or(err)
 }
 
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // or is the feed, or the error, with its files closed.
 func (f *Feed) or(err error) (*Feed, error) {
 	if err != nil {
@@ -106,8 +113,8 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 	}
 	m := set.Manifest
 	f := &Feed{Hash: m.Tokenizer.Hash, ID: m.ID(), Bytes: m.Tokenizer.Hash == "bytes", close: []func() error{set.Close}}
-	if !f.Bytes {
-		f.Tokenizer = set.Dir + "/" + packed.TokenizerDir
+	if dir := filepath.Join(set.Dir, packed.TokenizerDir); isDir(dir) {
+		f.Tokenizer = dir
 	}
 	if m.Tokenizer.Vocab > s.Vocab {
 		return f.or(fault.New("MT0606", set.Dir, "the data has ids up to %s, and the model's vocabulary is %s", group(m.Tokenizer.Vocab-1), group(s.Vocab)).

@@ -137,7 +137,7 @@ func (s *session) keepTokenizer() error {
 	}
 	to := filepath.Join(s.out, packed.TokenizerDir)
 	own := filepath.Join(to, "tokenizer.json")
-	if _, err := os.Stat(own); err == nil {
+	if _, err := os.Stat(own); err == nil && s.feed.Hash != tokenizer.Bytes().Hash() {
 		if err := sameTokenizer(own, s.feed.Hash, s.train.Data[0]); err != nil {
 			return err
 		}
