@@ -30,10 +30,17 @@ type finding struct {
 func newDoctorCmd(e *env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [RUN]",
 		Short: "what this machine has, and what is missing for what",
-		Args:  argRange(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		Long: "Without RUN it looks at the machine. With the folder of a run, or one of its checkpoints, it " +
+			"lists the weights that no gradient has ever reached, rows of matrices for which that holds " +
+			"(tokens that never occurred), and values that are not finite.",
+		Example: "  mtc doctor\n  mtc doctor runs/nano",
+		Args:    argRange(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return doctorRun(e, args[0], asJSON)
+			}
 			all := examine()
 			if asJSON {
 				enc := json.NewEncoder(e.out)
