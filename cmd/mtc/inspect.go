@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -124,19 +125,18 @@ func inspectStep(cmd *cobra.Command, e *env, s *loaded, o inspectOptions, out *b
 	if err != nil {
 		return err
 	}
-	shown := predicted
+	shown, steps := predicted, []*view.Step{predicted}
 	if measured != nil {
-		shown = measured
+		shown, steps = measured, append(steps, measured)
 	}
 	switch {
 	case o.json:
 		return inspectJSON(out, s, predicted, measured)
 	case cmd.Flags().Changed("html"):
-		steps := []*view.Step{predicted}
-		if measured != nil {
-			steps = append(steps, measured)
-		}
-		return inspectHTML(e, s, o.html, steps)
+		page := &view.Page{Steps: steps, Sources: s.sources(), Go: s.generated()}
+		return writeView(e, "html", o.html, page.WriteHTML)
+	case cmd.Flags().Changed("trace"):
+		return writeView(e, "trace", o.trace, func(w io.Writer) error { return view.WriteTrace(w, steps) })
 	}
 	s.File.WriteHead(out)
 	fmt.Fprintln(out)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,9 +27,10 @@ func inspectWhy(ctx context.Context, e *env, s *loaded, o inspectOptions, out *b
 		return err
 	}
 	var choices []view.Choice
+	var chosen []view.Chosen
 	if t.Line.List == plan.Steady {
 		var note string
-		if choices, note = s.choices(ctx, t); note != "" {
+		if choices, chosen, note = s.choices(ctx, t); note != "" {
 			fmt.Fprintf(e.err, "note: %s\n", note)
 		}
 	}
@@ -36,6 +38,7 @@ func inspectWhy(ctx context.Context, e *env, s *loaded, o inspectOptions, out *b
 	if err != nil {
 		return inputErrorf("%v", err)
 	}
+	w.Chosen = chosen
 	if o.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -68,18 +71,18 @@ func (s *loaded) task(text string) (int, error) {
 
 // choices compiles the model again with other choices than the build's, where its text is
 // still at hand; the note says why there are none.
-func (s *loaded) choices(ctx context.Context, t *view.Step) (out []view.Choice, note string) {
+func (s *loaded) choices(ctx context.Context, t *view.Step) (out []view.Choice, chosen []view.Chosen, note string) {
 	record, err := readRecord(s.dir)
 	if err != nil {
-		return nil, "other choices are not shown: there is no record of how this was compiled"
+		return nil, nil, "other choices are not shown: there is no record of how this was compiled"
 	}
 	path := record.resolve(s.dir, record.Source)
 	base, err := compiled(ctx, path, record.Options)
 	if err != nil {
-		return nil, fmt.Sprintf("other choices are not shown: %s cannot be compiled as it was", path)
+		return nil, nil, fmt.Sprintf("other choices are not shown: %s cannot be compiled as it was", path)
 	}
 	if base.Plan.Hash != s.Plan.Hash || len(base.Plan.Tasks) != len(s.Plan.Tasks) {
-		return nil, fmt.Sprintf("other choices are not shown: %s makes another schedule now", path)
+		return nil, nil, fmt.Sprintf("other choices are not shown: %s makes another schedule now", path)
 	}
 	for _, c := range s.alternatives(record.Options) {
 		choice := view.Choice{What: c.flags}
@@ -92,7 +95,15 @@ func (s *loaded) choices(ctx context.Context, t *view.Step) (out []view.Choice, 
 		}
 		out = append(out, choice)
 	}
-	return out, ""
+	if o := record.Options; o.Planned {
+		var l diag.List
+		if c, err := o.plan(ctx, path, &l); err == nil {
+			for _, r := range c.Why {
+				chosen = append(chosen, view.Chosen{Flag: "--" + r.Flag, Value: r.Value, Why: r.Why})
+			}
+		}
+	}
+	return out, chosen, ""
 }
 
 // compiled is the schedule of a .mt.
@@ -124,8 +135,14 @@ func (s *loaded) alternatives(o compileOptions) []alternative {
 	var out []alternative
 	add := func(flags string, change func(o *compileOptions)) {
 		x := o
-		x.Set = append([]string(nil), o.Set...)
+		x.Set, x.Pinned = slices.Clone(o.Set), slices.Clone(o.Pinned)
 		change(&x)
+		// Where the planner chose, it chooses the rest anew.
+		flag, _, _ := strings.Cut(strings.TrimPrefix(flags, "--"), " ")
+		if x.Planned && slices.Contains(plannedFlags, flag) && !slices.Contains(x.Pinned, flag) {
+			x.Pinned = append(x.Pinned, flag)
+			slices.Sort(x.Pinned)
+		}
 		out = append(out, alternative{flags, x})
 	}
 	streams := false

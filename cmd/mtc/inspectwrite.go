@@ -12,16 +12,10 @@ import (
 	"github.com/megatrain/mtc/compiler/view"
 )
 
-// inspectHTML writes the page of a step, with the texts that lie beside the schedule.
-func inspectHTML(e *env, s *loaded, path string, steps []*view.Step) error {
-	page := &view.Page{Steps: steps, Sources: s.sources(), Go: s.generated()}
-	return writeView(e, path, page.WriteHTML)
-}
-
 // writeView writes a file of a view, whole or not at all, and says so.
-func writeView(e *env, path string, write func(io.Writer) error) error {
+func writeView(e *env, flag, path string, write func(io.Writer) error) error {
 	if path == "" {
-		return usageErrorf("the file to write is empty").hint("write `--html FILE` or `--trace FILE`")
+		return usageErrorf("`--%s` is empty", flag).hint("write `--%s FILE`", flag)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err == nil {

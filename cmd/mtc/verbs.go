@@ -32,6 +32,8 @@ var verbs = []func(e *env) *cobra.Command{
 	newExportCmd,
 	newDataCmd,
 	newInspectCmd,
+	newCompareCmd,
+	newDiffCmd,
 	newDoctorCmd,
 	newBenchCmd,
 	newOpsCmd,

@@ -50,7 +50,7 @@ type Kinds struct {
 	Time  Pair   `json:"time"`
 	FLOPs Pair   `json:"flops_per_second"`
 	Bytes Pair   `json:"bytes_per_second"`
-	// Profile is the machine's rate of what bounds the kind, for bytes or FLOPs.
+	// Bound is what bounds its costliest task, by the prediction.
 	Bound cost.Bound `json:"bound"`
 	Cause string     `json:"cause,omitempty"`
 }
@@ -73,7 +73,7 @@ func Compare(predicted, measured *Step) *Comparison {
 			c.Waiting = Pair{predicted.Line.Seconds - a.Busy, measured.Line.Seconds - b.Busy}
 		}
 	}
-	type work struct{ flops, bytes float64 }
+	type work struct{ flops, bytes, most float64 }
 	var works []work
 	index := map[[2]string]int{}
 	for i := range predicted.Len() {
@@ -83,7 +83,7 @@ func Compare(predicted, measured *Step) *Comparison {
 		if !ok {
 			k = len(c.Kinds)
 			index[key] = k
-			c.Kinds = append(c.Kinds, Kinds{Kind: key[0], Lane: key[1], Bound: predicted.bound(i)})
+			c.Kinds = append(c.Kinds, Kinds{Kind: key[0], Lane: key[1]})
 			works = append(works, work{})
 		}
 		x := &c.Kinds[k]
@@ -93,6 +93,9 @@ func Compare(predicted, measured *Step) *Comparison {
 		bytes := task.Moved
 		if task.Bytes > 0 {
 			bytes = task.Bytes
+		}
+		if s := predicted.Seconds(i); s > works[k].most { // the bound of the costliest
+			works[k].most, x.Bound = s, predicted.bound(i)
 		}
 		works[k].flops += float64(task.FLOPs)
 		works[k].bytes += float64(bytes)

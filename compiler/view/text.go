@@ -154,11 +154,13 @@ func (t *Step) writeMemories(w io.Writer) {
 		if k > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s memory: %s reserved; at most %s alive, at %s", m.Name, bytesText(m.Reserved), bytesText(m.Peak.Bytes), Seconds(m.Peak.At))
+		s := fmt.Sprintf("%s memory: %s reserved; at most %s alive, at %s", m.Name, bytesText(m.Reserved), bytesText(m.Peak.Bytes), Seconds(m.Peak.At))
 		if m.PeakTask >= 0 {
-			fmt.Fprintf(w, " in %s", clip(Title(t.Plan, &t.Plan.Tasks[m.PeakTask]), 24))
+			s += " in " + Title(t.Plan, &t.Plan.Tasks[m.PeakTask])
 		}
-		fmt.Fprintln(w)
+		for _, line := range fold(s, Width) {
+			fmt.Fprintln(w, line)
+		}
 		writeChart(w, &m, t.Line.Seconds, 5)
 		for _, g := range m.AtPeak {
 			line := fmt.Sprintf("  %-24s %5d %-8s %10s  %s", g.Purpose, g.Buffers, plural(g.Buffers, "buffer"), bytesText(g.Bytes), some(g.Names, 26))

@@ -47,6 +47,14 @@ type Why struct {
 	Started string     `json:"started"` // what let it start
 	Waits   []Reason   `json:"waits"`
 	Choices []Rejected `json:"choices"`
+	Chosen  []Chosen   `json:"chosen,omitempty"` // by the planner, where it made the schedule
+}
+
+// Chosen is an option that the planner chose.
+type Chosen struct {
+	Flag  string `json:"flag"`
+	Value string `json:"value"`
+	Why   string `json:"why"`
 }
 
 // Rejected is a choice that the schedule did not make. Differences are to the schedule.
@@ -268,6 +276,9 @@ func (w *Why) Write(out io.Writer) {
 			s += "; " + gain("without the wait", r.Without, w.Step)
 		}
 		row("waits for", "%s", s)
+	}
+	for _, c := range w.Chosen {
+		row("planner", "%s %s: %s", c.Flag, c.Value, c.Why)
 	}
 	if len(w.Choices) == 0 {
 		return

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/megatrain/mtc/compiler/view"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// exitDiffers ends diff where the schedules are not the same, as for wrong input: a script that
+// wants them equal then fails.
+const exitDiffers = exitInput
+
+// diffOptions are the flags of diff.
+type diffOptions struct {
+	json    bool
+	all     bool
+	compile compileOptions
+}
+
+func newDiffCmd(e *env) *cobra.Command {
+	var o diffOptions
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "what two schedules have different",
+		Long: `
+Compares two schedules: builds, run folders, schedule.json files, or .mt files, which are
+compiled for it with the options of mtc compile. It shows the settings that differ, the tasks
+that are added, gone, moved or changed, list by list, and the change in memory and in the
+predicted time of a step. The exit code is 0 where they are the same, 1 where they are not.`,
+		Example: "  mtc diff build/nano build/nano-stream\n  mtc diff build/nano models/nano.mt --slots 3",
+		Args:    argRange(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.compile.choose(cmd.Flags().Changed)
+			return diff(cmd.Context(), e, args, o)
+		},
+	}
+	fs := cmd.Flags()
+	fs.BoolVar(&o.json, "json", false, "print the difference as JSON")
+	fs.BoolVar(&o.all, "all", false, "list all tasks that differ, of all lists; else the first ten of each change in a steady step")
+	o.compile.bind(fs)
+	return cmd
+}
+
+func diff(ctx context.Context, e *env, args []string, o diffOptions) error {
+	var s [2]*view.Schedule
+	for i, arg := range args {
+		var err error
+		if s[i], err = diffSide(ctx, arg, o.compile); err != nil {
+			return err
+		}
+	}
+	d := s[0].Compare(s[1])
+	if !d.Equal && s[0].Plan.Target == s[1].Plan.Target {
+		m, err := machineFor(o.compile.Machine, s[0].Plan.Target)
+		if err != nil {
+			return err
+		}
+		a, err1 := s[0].Predict(m, plan.Steady)
+		b, err2 := s[1].Predict(m, plan.Steady)
+		if err1 == nil && err2 == nil {
+			d.Predicted(a, b)
+		}
+	}
+	var out bytes.Buffer
+	if o.json {
+		enc := json.NewEncoder(&out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(d); err != nil {
+			return err
+		}
+	} else {
+		most := 10
+		if o.all {
+			most = view.All
+		}
+		d.Write(&out, args[0], args[1], most)
+	}
+	if _, err := e.out.Write(out.Bytes()); err != nil {
+		return err
+	}
+	if !d.Equal {
+		return exitStatus(exitDiffers)
+	}
+	return nil
+}
+
+// diffSide is one side of a comparison.
+func diffSide(ctx context.Context, arg string, o compileOptions) (*view.Schedule, error) {
+	if filepath.Ext(arg) == ".mt" && !isFolder(arg) {
+		return compiled(ctx, arg, o)
+	}
+	s, err := loadSchedule([]string{arg})
+	if err != nil {
+		return nil, err
+	}
+	return s.Schedule, nil
+}
