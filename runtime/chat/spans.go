@@ -127,3 +127,15 @@ func (t *Template) turnEnd(upTo Conversation, behind string) (int, bool) {
 	}
 	return len(close), ok
 }
+
+// TurnEnd is what the template writes behind what the assistant says, without white space
+// around it; "" when it writes nothing, or what cannot be told.
+func (t *Template) TurnEnd() string {
+	const said = "a\U0010fa03b"
+	text, err := t.Render(Conversation{Messages: []Message{NewMessage("user", "?"), NewMessage("assistant", said)}}, false)
+	if err != nil {
+		return ""
+	}
+	_, end, _ := strings.Cut(text, said)
+	return strings.TrimSpace(end)
+}

@@ -155,6 +155,9 @@ func (p *Program) continueText(e *engine.Engine, prompt []int32, r *request, voi
 			return fmt.Sprintf("(the model ended the text after %d tokens)", n), nil
 		}
 		_, err = w.WriteString(said.push(token))
+		if said.done {
+			return fmt.Sprintf("(the model ended the text after %d tokens)", n+1), err
+		}
 		if err == nil {
 			err = w.Flush()
 		}

@@ -21,6 +21,8 @@ type speech struct {
 	tok   *tokenizer.Folder // nil: numbers
 	vocab int64
 	model string
+	// turnEnd is the text that ends an answer, where no special token does; "": none.
+	turnEnd string
 }
 
 // speechOf finds the tokenizer of a run; run is its folder.
@@ -116,6 +118,11 @@ func (s *speech) chat(system, user string) ([]int32, error) {
 	text, err := t.Render(c, true)
 	if err != nil {
 		return nil, err
+	}
+	if end := t.TurnEnd(); end != "" {
+		if ids := s.tok.Encode(end); !s.tok.Special(ids[0]) {
+			s.turnEnd = end
+		}
 	}
 	return s.checked(s.tok.Encode(text))
 }
@@ -222,42 +229,4 @@ func (s *session) notPacked() error {
 				strings.Join(in, " "), fault.Shell(out), fault.Shell(dir), s.plan.Seq, fault.Shell(out))
 	}
 	return nil
-}
-
-// saying writes tokens as text, whole characters at a time.
-type saying struct {
-	stream *tokenizer.Stream // nil: numbers, or bytes as they are
-	bytes  bool
-}
-
-// begin begins what is generated: an answer, or what goes on from a prompt.
-func (s *speech) begin(answer bool) *saying {
-	switch {
-	case s.tok == nil:
-		return &saying{}
-	case s.tok.IsBytes():
-		return &saying{bytes: true}
-	}
-	if answer {
-		return &saying{stream: s.tok.Stream(true)}
-	}
-	return &saying{stream: s.tok.Continue(true)}
-}
-
-func (s *saying) push(token int32) string {
-	switch {
-	case s.bytes:
-		return string([]byte{byte(token)})
-	case s.stream == nil:
-		return " " + strconv.Itoa(int(token))
-	}
-	return s.stream.Push(token)
-}
-
-// end is what is left of a character that was never completed.
-func (s *saying) end() string {
-	if s.stream == nil {
-		return ""
-	}
-	return s.stream.End()
 }
