@@ -10,10 +10,11 @@ import (
 // candidate is an arrangement with everything in its place.
 type candidate struct {
 	*arrangement
-	keep    int // slabs whose state is on the device, the first ones
-	weights int // layers after those with a slot of their own for weights
-	grads   int // slabs, the last ones, whose whole gradient waits on the device
-	saved   int // inputs of layers that wait on the host, the first ones; with save "auto"
+	keep    int  // slabs whose state is on the device, the first ones
+	pinned  bool // keep is the user's: every plan has it
+	weights int  // layers after those with a slot of their own for weights
+	grads   int  // slabs, the last ones, whose whole gradient waits on the device
+	saved   int  // inputs of layers that wait on the host, the first ones; with save "auto"
 	half    bool
 	seconds float64 // of a step, estimated
 }
@@ -42,7 +43,9 @@ func (c *candidate) options(s *search) compiler.Options {
 	if s.pinned("resident") {
 		o.Resident = s.r.Options.Resident
 	}
-	o.DeviceWeights = int64(c.weights)
+	if !s.pinned("device-weights") {
+		o.DeviceWeights = int64(c.weights)
+	}
 	o.GradHome = "host"
 	switch {
 	case s.pinned("grad-home"):

@@ -113,7 +113,7 @@ func (s *search) fitState(c *candidate) []*candidate {
 		return nil
 	}
 	if s.pinned("resident") && s.r.Options.Resident != "auto" {
-		c.keep = pinnedKeep(s.r.Options.Resident)
+		c.keep, c.pinned = pinnedKeep(s.r.Options.Resident), true
 		return s.fitGrads(c)
 	}
 	c.fill(s.device - m.device)

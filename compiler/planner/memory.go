@@ -136,7 +136,7 @@ func (c *candidate) placed() memory {
 		grad = 2
 	}
 	for i, x := range c.v.slabs {
-		if i < c.keep {
+		if i < c.keep && !c.pinned {
 			m.device += c.state(x)
 			m.host -= x.elems * (c.v.weight + 8)
 			if c.v.weight == 2 {

@@ -104,7 +104,9 @@ func (s *search) least(c *candidate) (memory, bool) {
 			return m, false
 		}
 	}
-	c.fill(s.device - m.device)
+	if !s.pinned("resident") {
+		c.fill(s.device - m.device)
+	}
 	m, ok = s.estimated(c)
 	n := len(c.v.slabs)
 	for ok && m.host > s.host && (c.v.clip || c.groups > 1) && c.keep+c.grads < n && 4*c.v.slabs[n-1-c.grads].elems <= s.device-m.device {
