@@ -30,6 +30,9 @@ func ready(s *state) {
 	word("order", s.opts.Order, "auto", schedule.LayerMajor, schedule.BatchMajor)
 	word("grad-precision", s.opts.GradPrecision, "f32", "bf16")
 	readyPlacement(s)
+	if s.opts.GradPrecision == "bf16" {
+		s.diags.Errorf("MT0403", source.Span{}, "`--grad-precision bf16` is not available: gradients cross the link in f32").Hint("leave it out")
+	}
 	for _, o := range []struct {
 		flag string
 		n    int64
@@ -153,6 +156,9 @@ func hash(s *state) string {
 	}
 	t := m.Train
 	fmt.Fprintf(h, "%d %d %s %t %t\n", m.Batch, m.Seq, t.Precision, t.Run.Clip > 0, t.Run.EvalEvery > 0)
+	if t.Documents {
+		fmt.Fprintf(h, "documents packed\n")
+	}
 	o := s.opts
 	fmt.Fprintf(h, "%s %s %d %d %d %s\n", or(o.Target, "cpu"), or(o.Placement, schedule.Resident),
 		or(o.Slots, 2), or(o.GradSlots, 2), groups(s), or(recompute(o), "none"))

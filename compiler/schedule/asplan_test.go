@@ -38,7 +38,7 @@ func TestPlanOfFile(t *testing.T) {
 		}
 		// Purposes come from bindings, the runtime's share from the number of parameters.
 		ignore := cmpopts.IgnoreFields(File{}, "Memory")
-		params := cmp.Options{cmpopts.IgnoreFields(FileSlab{}, "Params"), cmpopts.IgnoreFields(FileBuffer{}, "Purpose")}
+		params := cmp.Options{cmpopts.IgnoreFields(FileSlab{}, "Params", "Decayed"), cmpopts.IgnoreFields(FileBuffer{}, "Purpose")}
 		if d := cmp.Diff(f, FileOf(got), ignore, params); d != "" {
 			t.Errorf("%s: -file +again\n%.2000s", name, d)
 		}

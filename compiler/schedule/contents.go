@@ -21,7 +21,7 @@ type contents struct {
 	advanced, told             []int32 // by router
 	seen                       []int32 // by slab: norms made in its step until its own, where each may set the skip flag
 	groups                     []int32 // by slab: groups that have left in this step
-	norms                      []int32 // by slab: the step of the norm in Plan.Norms
+	norms, devNorms            []int32 // by slab: the step of the norm in Plan.Norms, DeviceNorms
 	partials, hostPartials     []int32 // by micro-batch: the step of the loss
 }
 
@@ -55,6 +55,7 @@ type thing struct {
 	group int32 // gradient: its group
 	sums  int32 // gradient: groups added up; scalars: how far completed
 	count int32 // gradients: contributions; scalars: norms that could set the skip flag
+	half  bool  // gradient: rounded to bf16
 }
 
 // How far a scalars block is completed.
@@ -69,6 +70,9 @@ func (x thing) String() string {
 	case weights:
 		return fmt.Sprintf("weights of slab %d after %d updates", x.of, x.step)
 	case gradient:
+		if x.half {
+			return fmt.Sprintf("the rounded gradient of slab %d of step %d, with %d contributions", x.of, x.step, x.count)
+		}
 		return fmt.Sprintf("the gradient of slab %d of step %d, group %d, with %d contributions of %d groups", x.of, x.step, x.group, x.count, x.sums)
 	case value, valueGrad, savedActs:
 		return fmt.Sprintf("%s %d, micro-batch %d of step %d (%d contributions)", x.what, x.of, x.micro, x.step, x.count)
@@ -99,7 +103,7 @@ func newContents(v *verifier) *contents {
 		c.done[f] = filled(len(p.Units) * int(p.Micros))
 	}
 	n := len(p.Slabs)
-	c.normed, c.offloaded, c.updates, c.norms = filled(n), filled(n), filled(n), filled(n)
+	c.normed, c.offloaded, c.updates, c.norms, c.devNorms = filled(n), filled(n), filled(n), filled(n), filled(n)
 	c.seen = make([]int32, n)
 	c.groups = make([]int32, n)
 	c.partials, c.hostPartials = filled(int(p.Micros)), filled(int(p.Micros))
@@ -211,6 +215,8 @@ func (c *contents) task(t *plan.Task) error {
 		return c.report(t, cp)
 	case plan.Update:
 		return c.update(t, cp)
+	case plan.Round:
+		return c.round(t, cp)
 	case plan.Save, plan.Restore:
 		return c.carry(t, cp)
 	}
@@ -273,7 +279,13 @@ func (c *contents) leave() error {
 		if c.normed[s] != int32(c.step) {
 			return fmt.Errorf("the norm of slab %s is missing", p.Slabs[s].Name)
 		}
-		if !p.Slabs[s].Resident && c.groups[s] != int32(p.Groups) {
+		switch {
+		case p.Slabs[s].Resident || p.Clip && c.atHome(s): // it leaves in the next list, before the update that needs it
+		case c.atHome(s):
+			if c.offloaded[s] != int32(c.step) {
+				return fmt.Errorf("the gradient of slab %s does not leave", p.Slabs[s].Name)
+			}
+		case c.groups[s] != int32(p.Groups):
 			return fmt.Errorf("the gradient of slab %s leaves %d times, not %d", p.Slabs[s].Name, c.groups[s], p.Groups)
 		}
 	}

@@ -160,7 +160,7 @@ func (c *contents) backward(t *plan.Task, cp int) error {
 				return err
 			}
 			x.count = old.count
-			if c.p.Slabs[unit.Slabs[i]].Resident {
+			if c.p.Slabs[unit.Slabs[i]].Grad == g {
 				x.group = old.group // groups add up in place
 			}
 			if old != x {

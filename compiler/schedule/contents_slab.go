@@ -5,6 +5,7 @@ package schedule
 import (
 	"fmt"
 
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -28,6 +29,10 @@ func (c *contents) feed(t *plan.Task, cp int) error {
 	case p.HostScalars:
 		if t.Dst != p.Scalars && t.Dst != p.Results {
 			return fmt.Errorf("scalars do not go to %s", p.Buffers[t.Dst].Name)
+		}
+	case p.Results:
+		if t.Dst != p.Scalars || t.Lane != device.H2D {
+			return fmt.Errorf("results do not go to %s", p.Buffers[t.Dst].Name)
 		}
 	case p.HostGenTokens, p.HostGenPositions:
 		if t.Dst != p.GenTokens && t.Dst != p.GenPositions {
@@ -70,9 +75,13 @@ func (c *contents) norm(t *plan.Task, cp int) error {
 	if err := c.whole(t.Bind.Grads[0], cp, t.Slab, step); err != nil {
 		return err
 	}
-	c.norms[t.Slab] = step
 	c.fill(t.Bind.Norms, cp, thing{what: other})
-	if t.Bind.Norms != c.p.Norms {
+	switch t.Bind.Norms {
+	case c.p.Norms:
+		c.norms[t.Slab] = step
+	case c.p.DeviceNorms:
+		c.devNorms[t.Slab] = step
+	default:
 		return fmt.Errorf("norms do not go to %s", c.p.Buffers[t.Bind.Norms].Name)
 	}
 	if c.p.Clip {
@@ -93,6 +102,9 @@ func (c *contents) whole(id plan.BufID, cp, slab int, step int32) error {
 	x, err := c.get(id, cp, gradient)
 	if err != nil {
 		return err
+	}
+	if x.half != c.p.Slabs[slab].HalfGrad {
+		return fmt.Errorf("%s holds %s, which is not what crosses the link", c.p.Buffers[id].Name, x)
 	}
 	if int(x.of) != slab || x.step != step || x.count != c.v.needs[slab]*int32(c.p.Micros) {
 		return fmt.Errorf("%s holds %s; wanted slab %d, step %d and %d contributions",
@@ -118,6 +130,21 @@ func (c *contents) offload(t *plan.Task, cp int) error {
 	if err != nil {
 		return err
 	}
+	if c.atHome(t.Slab) {
+		step := int32(c.step - t.Back)
+		if t.Src != c.p.Slabs[t.Slab].Grad || c.offloaded[t.Slab] == step {
+			return fmt.Errorf("it sends %s, which is not at home or was sent before", x)
+		}
+		c.offloaded[t.Slab] = step
+		if err := c.whole(t.Src, cp, t.Slab, step); err != nil {
+			return err
+		}
+		c.fill(t.Dst, cp, x)
+		return nil
+	}
+	if x.half != c.p.Slabs[t.Slab].HalfGrad {
+		return fmt.Errorf("it sends %s, which is not what crosses the link", x)
+	}
 	_, size := c.groupOf(0)
 	if x.group >= int32(c.p.Micros%c.p.Groups) && c.p.Micros%c.p.Groups != 0 {
 		size--
@@ -129,6 +156,25 @@ func (c *contents) offload(t *plan.Task, cp int) error {
 		return fmt.Errorf("it sends group %d of the gradient where group %d is next", x.group, c.groups[t.Slab])
 	}
 	c.groups[t.Slab]++
+	c.fill(t.Dst, cp, x)
+	return nil
+}
+
+// atHome reports whether the whole gradient of a slab waits on the device.
+func (c *contents) atHome(slab int) bool {
+	return c.p.Arenas[c.p.Buffers[c.p.Slabs[slab].Grad].Arena].Memory == device.DeviceMemory
+}
+
+// round makes of a whole gradient what crosses the link.
+func (c *contents) round(t *plan.Task, cp int) error {
+	x, err := c.get(t.Src, cp, gradient)
+	if err != nil {
+		return err
+	}
+	if int(x.of) != t.Slab || x.step != int32(c.step) || x.half || x.count != c.v.needs[t.Slab]*int32(c.p.Micros) {
+		return fmt.Errorf("it rounds %s; wanted slab %d, step %d and %d contributions", x, t.Slab, c.step, c.v.needs[t.Slab]*int32(c.p.Micros))
+	}
+	x.half = true
 	c.fill(t.Dst, cp, x)
 	return nil
 }
@@ -197,6 +243,11 @@ func (c *contents) report(t *plan.Task, cp int) error {
 	switch t.Src {
 	case c.p.Partials:
 		copy(c.hostPartials, c.partials)
+	case c.p.DeviceNorms:
+		if t.Dst != c.p.Norms || t.SrcOff != t.DstOff {
+			return fmt.Errorf("norms are not reported to %s", c.p.Buffers[t.Dst].Name)
+		}
+		copy(c.norms[t.DstOff/8:(t.DstOff+t.Bytes)/8], c.devNorms[t.SrcOff/8:])
 	case c.p.Scalars:
 		if t.Dst != c.p.Results && (t.Slab < 0 || t.Dst != c.p.Slabs[t.Slab].Scalars) {
 			return fmt.Errorf("scalars are not reported to %s", c.p.Buffers[t.Dst].Name)
@@ -231,7 +282,7 @@ func (c *contents) update(t *plan.Task, cp int) error {
 	level := int32(complete)
 	if !c.p.Clip {
 		level = lossKnown
-		if c.norms[t.Slab] != step {
+		if c.normed[t.Slab] != step {
 			return fmt.Errorf("the slab's norm, which may tell it to skip, is missing")
 		}
 	}

@@ -22,7 +22,7 @@ func (b *builder) eval() {
 		visits = append(visits, visit{b.head, g, plan.EvalLoss})
 	}
 	b.walk(visits)
-	b.reduce(false)
+	b.reduce(device.Compute, false)
 	b.results[plan.Eval] = b.report()
 }
 

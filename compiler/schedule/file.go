@@ -77,6 +77,8 @@ type FileSlab struct {
 	Params int    `json:"params"`
 	// Resident says that weights, gradient and state are on the device.
 	Resident bool `json:"resident"`
+	// Decayed is how many of its parameters weight decay reaches: those of matrices.
+	Decayed int64 `json:"decayed"`
 }
 
 // FileBuffer is a buffer.
@@ -121,6 +123,21 @@ type FileWait struct {
 	Back int `json:"back"`
 }
 
+// decayed counts the parameters of a slab that weight decay reaches.
+func decayed(s *plan.Slab) (n int64) {
+	for i := range s.Params {
+		if !s.Params[i].Decay {
+			continue
+		}
+		size := int64(1)
+		for _, d := range s.Params[i].Shape {
+			size *= d
+		}
+		n += size
+	}
+	return n
+}
+
 // FileOf puts a plan in words.
 func FileOf(p *plan.Plan) *File {
 	f := &File{
@@ -134,7 +151,7 @@ func FileOf(p *plan.Plan) *File {
 		f.Lanes = append(f.Lanes, l.String())
 	}
 	for _, s := range p.Slabs {
-		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params), s.Resident})
+		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params), s.Resident, decayed(&s)})
 	}
 	purpose := purposes(p)
 	for i, b := range p.Buffers[1:] {

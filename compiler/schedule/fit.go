@@ -53,7 +53,7 @@ func choose(prog *ir.Program, o Options) (*builder, error) {
 			return nil, err
 		}
 	}
-	if b.groups > 1 || pinned {
+	if pinned {
 		return b, nil
 	}
 	most := int64(len(prog.Slabs))

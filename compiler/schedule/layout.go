@@ -58,7 +58,11 @@ func (b *builder) layout() {
 	b.layoutRouters()
 }
 
-const f32 = 4
+// Bytes of an element.
+const (
+	f32  = 4
+	bf16 = 2
+)
 
 func gradBytes(s *plan.Slab) int64 { return s.Elems * f32 }
 
@@ -82,7 +86,7 @@ func (b *builder) layoutWeights() {
 		s.V = b.buffer(train, s.Name+".v", s.Elems*f32, memplan.Static)
 		b.weight = append(b.weight, s.Weight)
 	}
-	b.slots(b.weight, devWeights, "weight", int(b.p.Slots), b.weightBytes, streaming)
+	b.slots(b.weight, devWeights, "weight", slotsOf{int(b.p.Slots), b.ownSlots}, b.weightBytes, b.streaming)
 	b.genWeight = slices.Clone(b.weight)
 	for i := range b.p.Slabs {
 		if s := &b.p.Slabs[i]; b.pooled(i) {
@@ -98,36 +102,51 @@ func (b *builder) pooled(s int) bool {
 }
 
 // layoutGrads places the gradients: whole where the norm of all must be known first or where
-// groups add up, else in slots.
+// groups add up, else in slots. In bf16 compute adds up in f32 slots of its own, and what is
+// rounded is what is kept.
 func (b *builder) layoutGrads() {
 	n := len(b.p.Slabs)
-	b.grad, b.stage = make([]plan.BufID, n), make([]plan.BufID, n)
+	b.grad, b.link, b.stage = make([]plan.BufID, n), make([]plan.BufID, n), make([]plan.BufID, n)
 	whole := b.clip || b.groups > 1
 	if whole {
 		for i := range b.p.Slabs {
 			s := &b.p.Slabs[i]
-			arena := hostTrain
+			arena, size := hostTrain, b.linkBytes(s)
 			if s.Resident {
+				arena, size = devTrain, gradBytes(s)
+			}
+			if b.home[i] {
 				arena = devTrain
 			}
-			s.Grad = b.buffer(arena, s.Name+".grad", gradBytes(s), memplan.Static)
+			s.Grad = b.buffer(arena, s.Name+".grad", size, memplan.Static)
 			b.grad[i] = s.Grad
 		}
 	} else {
 		// The update follows on the same lane, so one slot serves all layers.
-		b.slots(b.grad, devTrain, "grad", 1, gradBytes, staying)
+		b.slots(b.grad, devTrain, "grad", slotsOf{1, 0}, gradBytes, b.staying)
 	}
-	name := "grad"
+	name, passing := "grad", int(b.p.GradSlots)
 	if !whole && b.streams && b.p.Slabs[0].Resident {
 		name = "grad.out"
 	}
-	b.slots(b.grad, devTrain, name, int(b.p.GradSlots), gradBytes, streaming)
+	if b.half {
+		passing = 1 // only compute touches it
+	}
+	b.slots(b.grad, devTrain, name, slotsOf{passing, 0}, gradBytes, func(s int) bool { return b.streaming(s) && (b.half || !b.home[s]) })
+	copy(b.link, b.grad)
+	if b.half {
+		b.slots(b.link, devTrain, "grad.rounded", slotsOf{int(b.p.GradSlots), 0}, b.linkBytes, func(s int) bool { return b.streaming(s) && !b.home[s] })
+		for i := range b.p.Slabs {
+			if b.home[i] {
+				b.link[i] = b.p.Slabs[i].Grad
+			}
+		}
+	}
 	switch {
-	case !b.streams:
-	case whole && b.groups > 1:
-		b.sharedSlots(b.stage, "stage", b.hostSlots)
-	case !whole:
+	case b.somehow(b.early):
 		b.stageByUpdate()
+	default:
+		b.sharedSlots(b.stage, "stage", b.hostSlots, func(s int) bool { return b.home[s] || b.hostSum(s) })
 	}
 	if !whole {
 		for i := range b.p.Slabs {
@@ -139,21 +158,43 @@ func (b *builder) layoutGrads() {
 	}
 }
 
-func streaming(s *plan.Slab) bool { return !s.Resident }
-func staying(s *plan.Slab) bool   { return s.Resident }
+// slotsOf is how many slots rotate, and how many of the first layers have one of their own (All:
+// every one).
+type slotsOf struct {
+	rotating int
+	own      int64
+}
 
-// slots gives the slabs that which selects a slot: n slots in rotation for those of layers,
-// and one each for the others, which may share memory with what is needed at other times.
-func (b *builder) slots(out []plan.BufID, arena, name string, n int, size func(*plan.Slab) int64, which func(*plan.Slab) bool) {
-	ring := b.ringOf(arena, name, n, size, which)
+// slots gives the slabs that which selects a slot: rotating ones for those of layers, and one
+// each for the others, which may share memory with what is needed at other times.
+func (b *builder) slots(out []plan.BufID, arena, name string, n slotsOf, size func(*plan.Slab) int64, which func(s int) bool) {
+	layers := int64(0)
+	rotates := func(s int) bool { return b.ring[s] >= 0 && which(s) }
+	for i := range b.p.Slabs {
+		if s := &b.p.Slabs[i]; rotates(i) && (n.own < 0 || layers < n.own) {
+			layers++
+			out[i] = b.buffer(arena, s.Name+"."+name+".slot", size(s), memplan.Static)
+		}
+	}
+	left := layers
+	ring := b.ringOf(arena, name, n.rotating, size, func(s int) bool {
+		if !rotates(s) {
+			return false
+		}
+		left--
+		return left < 0
+	})
 	at := 0
+	left = layers
 	for i := range b.p.Slabs {
 		s := &b.p.Slabs[i]
 		switch {
-		case !which(s):
+		case !which(i):
 		case b.ring[i] >= 0:
-			out[i] = ring[at%len(ring)]
-			at++
+			if left--; left < 0 {
+				out[i] = ring[at%len(ring)]
+				at++
+			}
 		case b.pooled(i):
 			out[i] = b.buffer(devActivations, s.Name+"."+name+".slot", size(s), memplan.Pooled)
 		default:
@@ -163,12 +204,12 @@ func (b *builder) slots(out []plan.BufID, arena, name string, n int, size func(*
 }
 
 // ringOf makes n slots, or fewer where fewer layers are selected, for the largest of them.
-func (b *builder) ringOf(arena, name string, n int, size func(*plan.Slab) int64, which func(*plan.Slab) bool) []plan.BufID {
+func (b *builder) ringOf(arena, name string, n int, size func(*plan.Slab) int64, which func(s int) bool) []plan.BufID {
 	var layers, biggest int64
 	for i := range b.p.Slabs {
-		if s := &b.p.Slabs[i]; b.ring[i] >= 0 && which(s) {
+		if b.ring[i] >= 0 && which(i) {
 			layers++
-			biggest = max(biggest, size(s))
+			biggest = max(biggest, size(&b.p.Slabs[i]))
 		}
 	}
 	ring := make([]plan.BufID, min(int64(n), layers))
@@ -178,13 +219,13 @@ func (b *builder) ringOf(arena, name string, n int, size func(*plan.Slab) int64,
 	return ring
 }
 
-// otherSlot makes one slot on the host that serves all slabs that are no layer's; NoBuf when
-// there are none.
-func (b *builder) otherSlot(name string) plan.BufID {
+// otherSlot makes one slot on the host that serves all gradients selected that are no layer's;
+// NoBuf when there are none.
+func (b *builder) otherSlot(name string, which func(s int) bool) plan.BufID {
 	var other int64
 	for i := range b.p.Slabs {
-		if s := &b.p.Slabs[i]; b.ring[i] < 0 && streaming(s) {
-			other = max(other, gradBytes(s))
+		if b.ring[i] < 0 && which(i) {
+			other = max(other, b.linkBytes(&b.p.Slabs[i]))
 		}
 	}
 	if other == 0 {
@@ -193,15 +234,15 @@ func (b *builder) otherSlot(name string) plan.BufID {
 	return b.buffer(hostTrain, name+".slot", other, memplan.Static)
 }
 
-// sharedSlots gives the gradients that stream n host slots in rotation for layers and one for
-// all others.
-func (b *builder) sharedSlots(out []plan.BufID, name string, n int) {
-	ring := b.ringOf(hostTrain, name, n, gradBytes, streaming)
-	other := b.otherSlot(name)
+// sharedSlots gives the gradients selected n host slots in rotation for layers and one for all
+// others.
+func (b *builder) sharedSlots(out []plan.BufID, name string, n int, which func(s int) bool) {
+	ring := b.ringOf(hostTrain, name, n, b.linkBytes, which)
+	other := b.otherSlot(name, which)
 	at := 0
 	for i := range b.p.Slabs {
-		switch s := &b.p.Slabs[i]; {
-		case !streaming(s):
+		switch {
+		case !which(i):
 		case b.ring[i] >= 0:
 			out[i] = ring[at%len(ring)]
 			at++
@@ -286,6 +327,10 @@ func (b *builder) layoutIO() {
 	p := b.p
 	const i32, f64 = 4, 8
 	rows := p.Rows * p.Seq * i32
+	targets := rows
+	if p.Documents {
+		targets = 3 * rows // with starts and places in documents
+	}
 	for m := range b.micros {
 		id := b.parity(devIO, fmt.Sprintf("tokens.micro[%d]", m), rows)
 		if m == 0 {
@@ -293,7 +338,7 @@ func (b *builder) layoutIO() {
 		}
 	}
 	for m := range b.micros {
-		id := b.parity(devIO, fmt.Sprintf("targets.micro[%d]", m), rows)
+		id := b.parity(devIO, fmt.Sprintf("targets.micro[%d]", m), targets)
 		if m == 0 {
 			p.Targets = id
 		}
@@ -303,7 +348,7 @@ func (b *builder) layoutIO() {
 	p.Scalars = b.parity(devIO, "scalars", plan.NumScalars*f64)
 	p.Partials = static(devIO, "partials", p.Micros*2*f64)
 	p.HostTokens = b.parity(hostIO, "host.tokens", p.Micros*rows)
-	p.HostTargets = b.parity(hostIO, "host.targets", p.Micros*rows)
+	p.HostTargets = b.parity(hostIO, "host.targets", p.Micros*targets)
 	p.HostScalars = b.parity(hostIO, "host.scalars", plan.NumScalars*f64)
 	p.Results = b.parity(hostIO, "results", plan.NumScalars*f64)
 	norms := int64(len(p.Slabs)) * f64
@@ -315,6 +360,9 @@ func (b *builder) layoutIO() {
 	if b.hostNorms() {
 		p.HostPartials = static(hostIO, "host.partials", p.Micros*2*f64)
 		p.Norms = static(hostIO, "norms", norms)
+		if b.somehow(func(s int) bool { return !b.hostSum(s) }) {
+			p.DeviceNorms = static(devIO, "device.norms", norms)
+		}
 	} else {
 		p.Norms = static(devIO, "norms", norms)
 	}

@@ -255,6 +255,58 @@ var mutations = []mutation{
 		t.Bytes /= 2
 		return true
 	}},
+	{"drop a rounding", ofKind(plan.Round, drop)},
+	{"send what is not rounded", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Round {
+			return false
+		}
+		for i := range p.Tasks {
+			if o := &p.Tasks[i]; o.Slab == t.Slab && (o.Kind == plan.Norm || o.Kind == plan.Offload && o.Src == t.Dst) {
+				swapBuffer(o, t.Dst, t.Src)
+			}
+		}
+		return true
+	}},
+	{"round half", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Round {
+			return false
+		}
+		t.Bytes /= 2
+		return true
+	}},
+	{"round before the last contribution", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Round {
+			return false
+		}
+		for j := t.ID - 1; j >= 0; j-- {
+			if q := &p.Tasks[j]; q.Kind == plan.Compute && slices.Contains(q.Bind.Grads, t.Src) {
+				move(p, t.ID, j)
+				return true
+			}
+		}
+		return false
+	}},
+	{"drop the factor for the device", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Feed || t.Src != p.Results {
+			return false
+		}
+		drop(p, t)
+		return true
+	}},
+	{"norms reported to other places", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Report || p.DeviceNorms == plan.NoBuf || t.Src != p.DeviceNorms {
+			return false
+		}
+		t.DstOff += 8
+		return true
+	}},
+	{"norms of the device stay there", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Report || p.DeviceNorms == plan.NoBuf || t.Src != p.DeviceNorms {
+			return false
+		}
+		drop(p, t)
+		return true
+	}},
 	{"drop a report of a step", func(p *plan.Plan, t *plan.Task) bool {
 		if t.Kind != plan.Report || t.List > plan.Eval {
 			return false
@@ -437,7 +489,18 @@ func TestMutationsAreCaught(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			good := mustBuild(t, c.toy, c.o)
 			for k, m := range mutations {
-				for i := k % 3; i < len(good.Tasks); i += 3 { // a third of the tasks, to be quick
+				for i := range good.Tasks {
+					// A few tasks of each kind, to be quick.
+					x, share := &good.Tasks[i], 2
+					switch {
+					case x.Kind == plan.Compute:
+						share = 7
+					case x.Kind == plan.Feed && x.Src == good.Results:
+						share = 1
+					}
+					if i%share != k%share {
+						continue
+					}
 					p := clone(good) // mutations may change it even where they do not apply
 					what := TaskName(p, &p.Tasks[i])
 					if !m.apply(p, &p.Tasks[i]) {

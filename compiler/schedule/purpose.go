@@ -20,6 +20,11 @@ func purposes(p *plan.Plan) []string {
 		set("masters", s.Lo)
 		set("moments", s.M, s.V)
 	}
+	for _, s := range p.Slabs {
+		if s.Resident || p.Clip || p.Groups > 1 {
+			set("gradients", s.Grad)
+		}
+	}
 	for _, t := range p.Tables {
 		set("tables", t.Buf)
 	}
@@ -30,7 +35,9 @@ func purposes(p *plan.Plan) []string {
 		case plan.Prefetch:
 			set("weight slots", t.Dst)
 		case plan.Offload:
-			set("gradient slots", t.Src)
+			set("gradient slots", t.Src, t.Dst)
+		case plan.Round:
+			set("gradient slots", t.Src, t.Dst)
 		case plan.Save:
 			set("saved inputs", t.Dst)
 		case plan.Restore:
@@ -43,11 +50,7 @@ func purposes(p *plan.Plan) []string {
 		}
 	}
 	for _, s := range p.Slabs {
-		what := "gradients"
-		if !s.Resident && p.Buffers[s.Grad].Bytes > 0 && !p.Clip && p.Groups == 1 {
-			what = "gradient slots"
-		}
-		set(what, s.Grad)
+		set("gradient slots", s.Grad)
 	}
 	for i := range p.Tasks {
 		t := &p.Tasks[i]

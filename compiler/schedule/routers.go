@@ -96,7 +96,7 @@ func (b *builder) checkRouters() error {
 // bindRouted binds what functions of a router's ops read besides operands.
 func (b *builder) bindRouted(t *plan.Task) {
 	fn := b.template(t.Unit).Funcs[t.Func]
-	if fn == nil || b.prog.Units[t.Unit].Unit.Router == nil {
+	if fn == nil || b.prog.Units[t.Unit].Unit.Router == nil && !b.prog.Documents {
 		return
 	}
 	uses := map[ir.Region]bool{}

@@ -71,7 +71,7 @@ func (b *builder) layoutSaved(n int64) {
 func (b *builder) restoreAhead(bytes int64, n int) int {
 	var weights int64
 	for i := range b.p.Slabs {
-		if s := &b.p.Slabs[i]; b.ring[i] >= 0 && streaming(s) {
+		if s := &b.p.Slabs[i]; b.ring[i] >= 0 && b.streaming(i) {
 			weights = max(weights, b.weightBytes(s))
 		}
 	}

@@ -206,7 +206,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		Model: m.Name, Hash: o.Hash, ModelHash: o.ModelHash, Compiler: o.Compiler, Target: o.Target,
 		NumParams: m.NumParams(), Batch: m.Batch, Seq: m.Seq, Vocab: m.Vocab,
 		Micros: micros, Groups: o.Groups, Rows: prog.Rows, Prefill: prog.Prefill,
-		Precision: prog.DType.String(), Placement: o.Placement, Clip: b.clip, Slots: o.Slots, GradSlots: o.GradSlots,
+		Precision: prog.DType.String(), Placement: o.Placement, Clip: b.clip, Slots: o.Slots, GradSlots: o.GradSlots, Documents: prog.Documents,
 		Train: m.Train.Run,
 	}
 	if m.File != nil {

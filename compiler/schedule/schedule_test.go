@@ -53,6 +53,22 @@ func cases() map[string]struct {
 		"save glue no clip":        {toy{layers: 4, micros: 2, glue: true, noClip: true}, Options{Placement: Stream, SaveInputs: All}},
 		"save skip":                {toy{layers: 4, micros: 2, skip: true, recompute: true}, Options{Placement: Stream, SaveInputs: All}},
 		"save resident":            {toy{layers: 4, micros: 3, half: true}, Options{Target: "cuda", SaveInputs: All, Order: LayerMajor}},
+		"groups keep":              {toy{layers: 4, micros: 4}, Options{Placement: Stream, Groups: 2, Keep: 3}},
+		"groups keep tied":         {toy{layers: 4, micros: 3, tied: true, shared: true, half: true}, Options{Target: "cuda", Placement: Stream, Groups: 3, Keep: 2}},
+		"groups keep no clip":      {toy{layers: 4, micros: 3, noClip: true}, Options{Placement: Stream, Groups: 2, Keep: 3}},
+		"groups keep by name":      {toy{layers: 4, micros: 2, noClip: true, tied: true}, Options{Placement: Stream, Groups: 2, KeepNames: []string{"layer[1]", "layer[3]"}}},
+		"named":                    {toy{layers: 4, micros: 2}, Options{Placement: Stream, KeepNames: []string{"head", "layer[2]"}}},
+		"own weight slots":         {toy{layers: 5, micros: 2, recompute: true}, Options{Placement: Stream, Keep: 1, DeviceWeights: 2}},
+		"all weight slots own":     {toy{layers: 3, micros: 3, noClip: true}, Options{Placement: Stream, DeviceWeights: All, Groups: 3}},
+		"device grads":             {toy{layers: 6, micros: 2}, Options{Placement: Stream, DeviceGrads: All, HostSlots: 2, SaveInputs: 2}},
+		"device grads of some":     {toy{layers: 6, micros: 2, tied: true, half: true}, Options{Target: "cuda", Placement: Stream, Keep: 2, DeviceGrads: 3}},
+		"device grads groups":      {toy{layers: 4, micros: 4, tied: true}, Options{Placement: Stream, DeviceGrads: All, Groups: 2}},
+		"device grads no clip":     {toy{layers: 5, micros: 4, noClip: true}, Options{Placement: Stream, DeviceGrads: All, Groups: 2, HostSlots: 2, Keep: 1}},
+		"device grads some groups": {toy{layers: 5, micros: 3, shared: true}, Options{Placement: Stream, DeviceGrads: 3, Groups: 2, Keep: 1}},
+		"half grads":               {toy{layers: 5, micros: 2}, Options{Placement: Stream, HalfGrads: true}},
+		"half grads no clip":       {toy{layers: 5, micros: 2, noClip: true, tied: true, half: true}, Options{Target: "cuda", Placement: Stream, HalfGrads: true, Keep: 2, HostSlots: 2}},
+		"half grads on device":     {toy{layers: 5, micros: 2, shared: true, half: true}, Options{Target: "cuda", Placement: Stream, HalfGrads: true, DeviceGrads: All, Keep: 1}},
+		"half grads of some":       {toy{layers: 5, micros: 2}, Options{Placement: Stream, HalfGrads: true, DeviceGrads: 2, GradSlots: 1, SaveInputs: All}},
 		"no layers":                {toy{micros: 1}, Options{Placement: Stream}},
 		"one layer no clip stream": {toy{layers: 1, micros: 1, noClip: true}, Options{Placement: Stream}},
 	}
@@ -93,8 +109,20 @@ func TestRandomProgramsVerify(t *testing.T) {
 		if coin() {
 			o.SaveInputs = r.Int64N(9) - 1
 		}
-		if o.Placement == Stream && coin() {
-			o.Groups, o.Keep = 1, r.Int64N(int64(y.layers)+3)
+		if coin() {
+			o.Keep = r.Int64N(int64(y.layers) + 3)
+		}
+		if coin() {
+			o.DeviceWeights = r.Int64N(int64(y.layers)+2) - 1
+		}
+		if coin() {
+			o.DeviceGrads = All
+			if !y.noClip {
+				o.DeviceGrads = r.Int64N(int64(y.layers) + 3)
+			}
+		}
+		if coin() {
+			o.Groups, o.HalfGrads = 1, coin()
 		}
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			p := mustBuild(t, y, o)

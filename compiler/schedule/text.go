@@ -36,6 +36,11 @@ func (f *File) WriteHead(w io.Writer) {
 	} else {
 		fmt.Fprintln(w, "\nnot clipped: updates follow their gradients")
 	}
+	var decayed int64
+	for i := range f.Slabs {
+		decayed += f.Slabs[i].Decayed
+	}
+	fmt.Fprintf(w, "weight decay: %s parameters, of matrices; %s of norms and biases have none\n", Count(decayed), Count(f.Params-decayed))
 }
 
 // kindOf is what a task counts as: the function of a compute task, else its kind.

@@ -53,6 +53,7 @@ func (b *builder) feedStep() {
 		t.Micro = m
 		n := p.Buffers[p.Tokens].Bytes
 		b.copyTask(t, p.Tokens+plan.BufID(m), 0, p.HostTokens, int64(m)*n, n)
+		n = p.Buffers[p.Targets].Bytes
 		b.copyTask(t, p.Targets+plan.BufID(m), 0, p.HostTargets, int64(m)*n, n)
 	}
 }
@@ -61,6 +62,9 @@ func (b *builder) feedStep() {
 func (b *builder) leftover(s int) {
 	if !b.updated[s] {
 		b.updated[s] = true
+		if b.home[s] {
+			b.sendHome(s)
+		}
 		b.update(s, 1)
 	}
 }
@@ -78,16 +82,19 @@ func (b *builder) update(s, back int) {
 	t := b.task(plan.Update, lane)
 	t.Unit, t.Slab, t.Back = b.firstUser(s), s, back
 	t.Bind = plan.Bind{
-		Weights: []plan.BufID{slab.Weight}, Grads: []plan.BufID{slab.Grad},
+		Weights: []plan.BufID{slab.Weight}, Grads: []plan.BufID{b.updateGrad(s)},
 		Lo: slab.Lo, Moments: [2]plan.BufID{slab.M, slab.V}, Scalars: scalars,
 	}
 	state := []plan.BufID{slab.Weight, slab.M, slab.V}
 	if slab.Lo != plan.NoBuf {
 		state = append(state, slab.Lo)
 	}
-	t.Reads, t.Writes = append([]plan.BufID{slab.Grad, scalars}, state...), state
+	t.Reads, t.Writes = append([]plan.BufID{b.updateGrad(s), scalars}, state...), state
 	// AdamW: about 14 operations an element; reads w (or hi and lo), m, v, g and writes w, m, v.
 	t.FLOPs, t.Moved = 14*slab.Elems, 7*f32*slab.Elems
+	if slab.HalfGrad {
+		t.Moved -= (f32 - bf16) * slab.Elems
+	}
 	b.emit(t)
 }
 
@@ -137,8 +144,14 @@ func (b *builder) lossKnown() {
 	if b.hostNorms() {
 		b.copyTask(b.task(plan.Report, device.D2H), p.HostPartials, 0, p.Partials, 0, p.Buffers[p.Partials].Bytes)
 	}
-	if !b.clip {
-		b.reduce(false)
+	if b.clip {
+		return
+	}
+	if b.hostNorms() {
+		b.reduce(device.Host, false)
+	}
+	if !b.hostNorms() || b.somehow(b.staying) {
+		b.reduce(device.Compute, false)
 	}
 }
 
@@ -146,29 +159,47 @@ func (b *builder) lossKnown() {
 func (b *builder) gradDone(s, u, g int) {
 	last := g == b.groups-1
 	slab := &b.p.Slabs[s]
-	if b.early(s) {
-		b.gradEarly(s, u)
-		return
-	}
-	if !slab.Resident {
+	if b.hostSum(s) {
 		dst := slab.Grad
 		if g > 0 {
 			dst = b.stage[s]
 		}
-		t := b.task(plan.Offload, device.D2H)
-		t.Unit, t.Slab = u, s
-		b.copyTask(t, dst, 0, b.grad[s], 0, gradBytes(slab))
+		b.offload(s, u, dst)
 		if g > 0 {
 			b.accumulate(s, u)
 		}
+		if last {
+			b.norm(s, u)
+			if !b.clip {
+				b.update(s, 0)
+			}
+		}
+		return
 	}
 	if !last {
 		return
+	}
+	if slab.HalfGrad {
+		b.round(s, u)
+	}
+	if b.early(s) {
+		b.gradEarly(s, u)
+		return
+	}
+	if !slab.Resident && !b.home[s] {
+		b.offload(s, u, slab.Grad)
 	}
 	b.norm(s, u)
 	if !b.clip {
 		b.update(s, 0)
 	}
+}
+
+// offload emits the copy of a slab's gradient to the host.
+func (b *builder) offload(s, u int, dst plan.BufID) {
+	t := b.task(plan.Offload, device.D2H)
+	t.Unit, t.Slab = u, s
+	b.copyTask(t, dst, 0, b.link[s], 0, b.linkBytes(&b.p.Slabs[s]))
 }
 
 // gradEarly emits what follows the gradient of a slab that is updated in the same step: the
@@ -184,8 +215,7 @@ func (b *builder) gradEarly(s, u int) {
 	t := b.task(plan.Report, device.D2H)
 	t.Unit, t.Slab = u, s
 	b.copyTask(t, slab.Scalars, 0, b.p.Scalars, 0, b.p.Buffers[b.p.Scalars].Bytes)
-	t.Kind = plan.Offload
-	b.copyTask(t, slab.Grad, 0, b.grad[s], 0, gradBytes(slab))
+	b.offload(s, u, b.stage[s])
 }
 
 // accumulate adds a group's gradient, which has arrived in its host slot, to the step's.
@@ -205,28 +235,33 @@ func (b *builder) accumulate(s, u int) {
 func (b *builder) norm(s, u int) {
 	slab := &b.p.Slabs[s]
 	t := b.task(plan.Norm, device.Compute)
-	grad, scalars := b.grad[s], b.p.Scalars
-	if b.hostNorms() {
+	grad, scalars, norms := b.link[s], b.p.Scalars, b.p.Norms
+	switch {
+	case b.hostSum(s):
 		t.Lane, grad, scalars = device.Host, slab.Grad, b.p.Results
+	case b.hostNorms():
+		norms = b.p.DeviceNorms
 	}
 	t.Unit, t.Slab = u, s
-	t.Bind = plan.Bind{Grads: []plan.BufID{grad}, Norms: b.p.Norms}
-	t.Reads, t.Writes = []plan.BufID{grad}, []plan.BufID{b.p.Norms}
+	t.Bind = plan.Bind{Grads: []plan.BufID{grad}, Norms: norms}
+	t.Reads, t.Writes = []plan.BufID{grad}, []plan.BufID{norms}
 	if !b.clip {
 		t.Bind.Scalars = scalars
 		t.Writes = append(t.Writes, scalars)
 	}
 	t.FLOPs, t.Moved = 2*slab.Elems, f32*slab.Elems
+	if slab.HalfGrad {
+		t.Moved = bf16 * slab.Elems
+	}
 	b.emit(t)
 }
 
 // reduce completes the scalars from the partial losses and, with norms, from the norms.
-func (b *builder) reduce(norms bool) int {
+func (b *builder) reduce(lane device.Lane, norms bool) int {
 	p := b.p
-	t := b.task(plan.Reduce, device.Compute)
+	t := b.task(plan.Reduce, lane)
 	t.Bind.Partials, t.Bind.Scalars = p.Partials, p.Scalars
-	if b.hostNorms() && b.list != plan.Eval {
-		t.Lane = device.Host
+	if lane == device.Host {
 		t.Bind.Partials, t.Bind.Scalars = p.HostPartials, p.Results
 	}
 	t.Reads, t.Writes = []plan.BufID{t.Bind.Partials, t.Bind.Scalars}, []plan.BufID{t.Bind.Scalars}
@@ -250,10 +285,19 @@ func (b *builder) report() int {
 
 // endStep completes the step's scalars and brings them to the host.
 func (b *builder) endStep() {
-	id := b.reduce(true)
+	lane := device.Compute
+	if b.hostNorms() {
+		lane = device.Host
+		b.joinNorms()
+	}
+	id := b.reduce(lane, true)
 	b.advance()
-	if !b.hostNorms() {
+	switch {
+	case !b.hostNorms():
 		id = b.report()
+	case b.clip && b.somehow(b.staying):
+		// What is updated on the device needs the factor there.
+		b.copyTask(b.task(plan.Feed, device.H2D), b.p.Scalars, 0, b.p.Results, 0, b.p.Buffers[b.p.Scalars].Bytes)
 	}
 	b.results[b.list] = id
 	if b.updates != nil {

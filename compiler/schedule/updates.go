@@ -23,8 +23,8 @@ func (b *builder) stageByUpdate() {
 	n := len(b.p.Slabs)
 	h := &hostRun{b: b, machine: Nominal(b.p.Target), freed: map[plan.BufID]float64{}, left: map[plan.BufID]float64{}}
 	h.updates.before = make([][]int, n)
-	h.free[layerSlot] = b.ringOf(hostTrain, "stage", b.hostSlots, gradBytes, streaming)
-	if other := b.otherSlot("stage"); other != plan.NoBuf {
+	h.free[layerSlot] = b.ringOf(hostTrain, "stage", b.hostSlots, b.linkBytes, b.early)
+	if other := b.otherSlot("stage", b.early); other != plan.NoBuf {
 		h.free[otherSlot] = []plan.BufID{other}
 	}
 	for _, v := range b.trainVisits() {
@@ -86,15 +86,15 @@ func (h *hostRun) visit(v visit) {
 		return
 	}
 	for _, s := range b.p.Units[v.unit].Slabs {
-		h.compute = max(h.compute, h.left[b.grad[s]])
+		h.compute = max(h.compute, h.left[b.link[s]])
 		c := b.contributors[s]
-		if c[len(c)-1] != v.unit {
+		if c[len(c)-1] != v.unit || v.group < b.groups-1 {
 			continue
 		}
-		if slab := &b.p.Slabs[s]; slab.Resident {
-			h.compute += 28 * float64(slab.Elems) / h.machine.Device
-		} else {
+		if b.early(s) {
 			h.offload(s)
+		} else {
+			h.compute += 28 * float64(b.p.Slabs[s].Elems) / h.machine.Device
 		}
 	}
 }
@@ -108,8 +108,8 @@ func (h *hostRun) offload(s int) {
 	slot := h.free[k][0]
 	h.free[k] = h.free[k][1:]
 	b.stage[s] = slot
-	end := max(h.compute, h.d2h, h.freed[slot]) + float64(gradBytes(&b.p.Slabs[s]))/h.machine.Link
-	h.d2h, h.left[b.grad[s]] = end, end
+	end := max(h.compute, h.d2h, h.freed[slot]) + float64(b.linkBytes(&b.p.Slabs[s]))/h.machine.Link
+	h.d2h, h.left[b.link[s]] = end, end
 	for len(h.waiting) > 0 && max(h.host, h.waiting[0].at) < end {
 		h.turn(s, h.pick(h.waiting, -1))
 	}

@@ -94,10 +94,13 @@ func (c *bindCheck) operands() {
 		c.listed("scalars", t.Reads, b.Scalars)
 	case plan.Save, plan.Restore:
 		c.move(t.Src, t.Dst)
-	case plan.Prefetch, plan.Offload, plan.Accumulate:
+	case plan.Prefetch, plan.Offload, plan.Accumulate, plan.Round:
 		size := int64(f32)
-		if t.Kind == plan.Prefetch {
+		switch {
+		case t.Kind == plan.Prefetch:
 			size = p.WeightSize()
+		case t.Slab >= 0 && p.Slabs[t.Slab].HalfGrad:
+			size = bf16
 		}
 		if t.Slab < 0 || t.Bytes != p.Slabs[t.Slab].Elems*size || t.SrcOff != 0 || t.DstOff != 0 {
 			c.fail("it must move one whole slab")

@@ -127,7 +127,7 @@ func (b *builder) prefetch(fetches []fetch, i int, leftover bool) []fetch {
 		f := fetches[0]
 		fetches = fetches[1:]
 		if leftover {
-			b.leftover(f.slab)
+			b.leftoverAhead(f.slab, fetches)
 		}
 		t := b.task(plan.Prefetch, device.H2D)
 		t.Unit, t.Slab = f.unit, f.slab
@@ -135,6 +135,23 @@ func (b *builder) prefetch(fetches []fetch, i int, leftover bool) []fetch {
 		b.copyTask(t, b.slot(f.slab), 0, slab.Weight, 0, b.weightBytes(slab))
 	}
 	return fetches
+}
+
+// leftoverAhead emits the update that a slab still needs, and of the slabs fetched after it as
+// many as lead says.
+func (b *builder) leftoverAhead(s int, next []fetch) {
+	b.leftover(s)
+	n := b.lead()
+	for _, f := range next {
+		if n == 0 {
+			break
+		}
+		if f.slab != s {
+			s = f.slab
+			b.leftover(s)
+			n--
+		}
+	}
 }
 
 // compute returns a template function's task: micro-batch m of the step, number k of its group.
@@ -213,7 +230,7 @@ func (b *builder) bindGrads(t *plan.Task, u, m, k int) {
 		t.Bind.DIn = append(t.Bind.DIn, d)
 	}
 	for _, s := range unit.Slabs {
-		first := m == 0 || k == 0 && !b.p.Slabs[s].Resident
+		first := m == 0 || k == 0 && b.hostSum(s)
 		g, add := b.grad[s], !first || b.contributors[s][0] != u
 		t.Bind.Grads = append(t.Bind.Grads, g)
 		t.Bind.Add = append(t.Bind.Add, add)

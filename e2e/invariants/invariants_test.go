@@ -44,6 +44,33 @@ func TestStreamedEqualsResident(t *testing.T) {
 	})
 }
 
+// TestHomesChangeNothing: where slabs, their weights and their gradients are, bit for bit; with
+// groups of micro-batches too, which add up on the device in other places than on the host.
+func TestHomesChangeNothing(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		if family == "qwen" || family == "window" {
+			return // built as llama and gpt2 are
+		}
+		for _, clip := range []string{"1.0", "none"} {
+			o := compiler.Options{MicroBatch: 2, Groups: 1, Placement: "stream", Set: []string{"train.clip=" + clip}}
+			bare := train(t, program(t, family, o), out(t), args...)
+			slabs := planOf(t, family, o).Slabs
+			for _, c := range []compiler.Options{
+				{DeviceWeights: 1}, {GradHome: "device", HostSlots: 1}, {GradHome: "2", Resident: slabs[len(slabs)-1].Name + ", " + slabs[1].Name, SaveInputs: "1"},
+			} {
+				c.MicroBatch, c.Groups, c.Placement, c.Set = o.MicroBatch, o.Groups, o.Placement, o.Set
+				same(t, fmt.Sprintf("%+v", c), train(t, program(t, family, c), out(t), args...), bare)
+			}
+			o.Groups, o.Placement = 2, "resident"
+			resident := train(t, program(t, family, o), out(t), args...)
+			o.Placement, o.GradHome = "stream", "device"
+			same(t, "groups on the device, clip "+clip, train(t, program(t, family, o), out(t), args...), resident)
+			o.GradHome, o.Resident = "host", "2"
+			near(t, "groups on host and device, clip "+clip, train(t, program(t, family, o), out(t), args...), resident)
+		}
+	})
+}
+
 // TestSavedInputsChangeNothing: whether inputs of layers stay on the device or wait on the host,
 // bit for bit, with recompute and without, in one group of micro-batches and in several.
 func TestSavedInputsChangeNothing(t *testing.T) {

@@ -50,6 +50,10 @@ type Plan struct {
 	// Precision is what the device computes in, "f32" or "bf16": activations and its copy of
 	// the weights. Everything else is f32 in both.
 	Precision string
+	// Documents says that documents share rows and are kept apart. The targets of a micro-batch
+	// are then followed by the start of each position's document in its row, and by its place in
+	// the document: three times [Rows*T] i32.
+	Documents bool
 
 	NumParams int64
 	Batch     int64 // rows a step
@@ -95,6 +99,7 @@ type Plan struct {
 	Partials                                       BufID // device, [Micros] pairs of float64; micro-batch m's pair is at byte 16*m
 	HostPartials                                   BufID // host copy of Partials for a reduce on the host lane, else NoBuf
 	Norms                                          BufID // one float64 for each slab (at byte 8*slab), where the norms are made
+	DeviceNorms                                    BufID // of slabs whose norms are made on the device where others are made on the host; report brings them to Norms
 	GenTokens, GenPositions, GenLogits             BufID // generation: [Prefill] i32, [Prefill] i32, [Vocab] in the plan's precision
 	HostGenTokens, HostGenPositions, HostGenLogits BufID
 
@@ -172,6 +177,8 @@ type Slab struct {
 	Weight, Lo, M, V BufID
 	// Grad is where the whole step's gradient is when it is complete (host or device).
 	Grad BufID
+	// HalfGrad says that the gradient is rounded to bf16 before norm, link and update.
+	HalfGrad bool
 	// Scalars is the host copy of the step's scalars, as the slab's norm left them, that an
 	// update reads which runs before they are complete: of a slab that streams without clipping.
 	Scalars BufID
@@ -261,11 +268,12 @@ const (
 	Update                 // optimizer on one slab
 	Save                   // activations to the host
 	Restore                // activations from the host
+	Round                  // Dst (bf16) = Src (f32), rounded to nearest: a slab's gradient as it crosses the link
 	NumKinds
 )
 
 func (k Kind) String() string {
-	return [...]string{"feed", "prefetch", "compute", "norm", "offload", "accumulate", "reduce", "report", "update", "save", "restore"}[k]
+	return [...]string{"feed", "prefetch", "compute", "norm", "offload", "accumulate", "reduce", "report", "update", "save", "restore", "round"}[k]
 }
 
 // Func is which function of a template a compute task runs.
