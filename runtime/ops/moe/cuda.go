@@ -12,6 +12,8 @@ var (
 	rowsText string
 	//go:embed logits.cu
 	logitsText string
+	//go:embed logits_mma.cu
+	logitsMMAText string
 	//go:embed router.cu
 	routerText string
 )
@@ -56,7 +58,7 @@ var (
 
 var (
 	logitsPlain = &device.Source{Text: logitsText, Func: "moe_logits_plain", Grid: threads(func(a *device.Args) int64 { return 32 * a.I[0] })}
-	logitsMMA   = &device.Source{Text: logitsText, Func: "moe_logits_mma", Grid: func(a *device.Args) device.Grid { return grid.Of(ceil(a.I[0], 16*block/32), block) }}
+	logitsMMA   = &device.Source{Text: logitsMMAText, Func: "moe_logits_mma", Grid: func(a *device.Args) device.Grid { return grid.Of(ceil(a.I[0], 16*block/32), block) }}
 	logitsCUDA  = &device.Source{Pick: func(t device.Target, a *device.Args) *device.Source {
 		if t.F32 || a.I[1]%16 != 0 || t.Major < 8 {
 			return logitsPlain

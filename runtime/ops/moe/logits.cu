@@ -5,7 +5,6 @@
 //   moe_logits_weight  dw[e, i] = add + sum over t of dy[t, e] x[t, i]       p: x, dy, add or null, dw
 //
 // i: tokens N, width D, experts E. All are bound by memory while E is small against D.
-#define MTC_MMA
 #include "mtc.cuh"
 
 struct Geom {
@@ -29,47 +28,6 @@ extern "C" __global__ void __launch_bounds__(256) moe_logits_plain(Args a) {
         }
     }
 }
-
-// On tensor cores a warp makes the logits of 16 tokens for 32 experts: operands come straight from
-// memory, where lane l's four pieces of a row of x are what mma wants of it.
-#if !defined(MTC_F32) && !defined(MTC_EMU)
-extern "C" __global__ void __launch_bounds__(256) moe_logits_mma(Args a) {
-    const Geom g(a);
-    const int lane = threadIdx.x % 32, c = lane % 4 * 2;
-    const i64 tile = thread_id() / 32 * 16;
-    if (tile >= g.n) return;
-    const i64 t0 = tile + lane / 4, t1 = t0 + 8;
-    const bf16 *x0 = (const bf16*)a.p[0] + imin(t0, g.n - 1) * g.d, *x1 = (const bf16*)a.p[0] + imin(t1, g.n - 1) * g.d;
-    for (int e0 = 0; e0 < g.e; e0 += 32) {
-        float acc[4][4];
-        const bf16* w[4];
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const int e = e0 + 8 * j + lane / 4;
-            w[j] = (const bf16*)a.p[1] + (e < g.e ? e : g.e - 1) * g.d;
-#pragma unroll
-            for (int i = 0; i < 4; i++) acc[j][i] = 0.f;
-        }
-        const int blocks = min(4, (g.e - e0 + 7) / 8);
-#pragma unroll 4
-        for (i64 k = 0; k < g.d; k += 16) {
-            const u32 x[4] = {*(const u32*)(x0 + k + c), *(const u32*)(x1 + k + c), *(const u32*)(x0 + k + c + 8), *(const u32*)(x1 + k + c + 8)};
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                if (j < blocks) mma(acc[j], x, *(const u32*)(w[j] + k + c), *(const u32*)(w[j] + k + c + 8));
-        }
-        float* y = (float*)a.p[2];
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const i64 t = i < 2 ? t0 : t1;
-                const int e = e0 + 8 * j + c + i % 2;
-                if (t < g.n && e < g.e) y[t * g.e + e] = acc[j][i];
-            }
-    }
-}
-#endif
 
 // A thread makes V columns of four tokens.
 template <int V> __device__ __forceinline__ void logits_input(const Args& a) {

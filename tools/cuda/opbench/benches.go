@@ -62,7 +62,8 @@ func benches(s sizes, m *memory) []bench {
 	all = append(all, rows(s, m)...)
 	all = append(all, ends(s, m)...)
 	all = append(all, updates(s, m)...)
-	return append(all, products(s, m)...)
+	all = append(all, products(s, m)...)
+	return append(all, groupedProducts(m, s.rows < 1024)...)
 }
 
 func elements(s sizes, m *memory) []bench {

@@ -36,7 +36,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"strings"
+	"regexp"
 	"sync"
 	"unsafe"
 
@@ -95,6 +95,9 @@ func (q queue) Record(device.Event) {}
 // Wait does nothing.
 func (q queue) Wait(device.Event) {}
 
+// ptx is in the text of kernels that use it, or the kit's headers of it.
+var ptx = regexp.MustCompile(`\basm\b|\bMTC_MMA\b|\bMTC_HOPPER\b`)
+
 func (d *Device) run(k *device.Kernel, a *device.Args) error {
 	if k.Matmul != nil {
 		return d.matmul(k.Matmul(a))
@@ -104,7 +107,7 @@ func (d *Device) run(k *device.Kernel, a *device.Args) error {
 	}
 	// A kernel in PTX needs a GPU; what is picked without shared memory does not.
 	first := k.CUDA.For(device.Target{F32: d.F32, Shared: maxShared}, a)
-	if strings.Contains(first.Text, "asm") {
+	if ptx.MatchString(first.Text) {
 		first = k.CUDA.For(device.Target{F32: d.F32}, a)
 	}
 	var room int64
