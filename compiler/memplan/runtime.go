@@ -7,7 +7,24 @@ import "github.com/megatrain/mtc/runtime/plan"
 // of the data it reads. Measured on programs of several sizes.
 func RuntimeBytes(p *plan.Plan) int64 {
 	const base = 17 << 20
-	return base + TaskBytes*int64(len(p.Tasks))
+	return base + TaskBytes*int64(len(p.Tasks)) + gpuBytes(p)
+}
+
+// gpuBytes is what a GPU's process takes on the host besides: driver and libraries, measured,
+// and room for the state of the largest slab that lives on the device, which goes through host
+// memory to be made, saved and read.
+func gpuBytes(p *plan.Plan) int64 {
+	if p.Target != "cuda" {
+		return 0
+	}
+	const libraries, state = 600 << 20, 12
+	var largest int64
+	for i := range p.Slabs {
+		if s := &p.Slabs[i]; s.Resident {
+			largest = max(largest, s.Elems)
+		}
+	}
+	return libraries + state*largest
 }
 
 // TaskBytes is what a task takes of the process: both parities of its prepared command and
