@@ -71,6 +71,9 @@ func (s *search) leastShort() *ShortError {
 					for _, half := range s.halves(&x) {
 						c := &candidate{arrangement: &x, half: half}
 						m, ok := s.least(c)
+						if ok && m.within(s.device, s.host) {
+							m, ok = s.measured(c) // the estimate was too kind
+						}
 						if !ok {
 							continue
 						}
