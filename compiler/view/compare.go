@@ -213,13 +213,13 @@ func overlapOf(t *Step, lane, other string) float64 {
 
 // Write prints the comparison.
 func (c *Comparison) Write(w io.Writer) {
-	fmt.Fprintf(w, "%-12s %-8s %5s %10s %10s %8s %11s %10s\n", "", "lane", "tasks", "predicted", "measured", "off", "FLOP/s", "bytes/s")
+	fmt.Fprintf(w, "%-11s %-8s %5s %10s %10s %8s %11s %10s\n", "", "lane", "tasks", "predicted", "measured", "off", "FLOP/s", "bytes/s")
 	row := func(name, lane, tasks string, p Pair, flops, bytes string) {
 		off := "-"
 		if p.Predicted > 0 {
 			off = Change(p.Predicted, p.Measured)
 		}
-		line := fmt.Sprintf("%-12s %-8s %5s %10s %10s %8s %11s %10s", name, lane, tasks, Seconds(p.Predicted), Seconds(p.Measured), off, flops, bytes)
+		line := fmt.Sprintf("%-11s %-8s %5s %10s %10s %8s %11s %10s", name, lane, tasks, Seconds(p.Predicted), Seconds(p.Measured), off, flops, bytes)
 		fmt.Fprintln(w, trimRight(line))
 	}
 	row("step", "", "", c.Step, "", "")

@@ -71,6 +71,9 @@ func (s *Schedule) Measure(m *Measurement) (*Step, error) {
 		return nil, fmt.Errorf("no step was measured")
 	}
 	b := &measuring{plan: p, times: times, steps: m.Steps}
+	if err := b.straighten(); err != nil {
+		return nil, err
+	}
 	b.results = b.resultPlace()
 	m.Task = make([]float64, n)
 	for i := range n {
@@ -117,6 +120,29 @@ type measuring struct {
 	steps   []StepTimes
 	times   [][]TaskTime
 	results int // place of the task that completes a step's results
+}
+
+// clockSlack is how much, in nanoseconds, two times of a lane may contradict each other: what clocks
+// resolve.
+const clockSlack = 20_000
+
+// straighten makes the tasks of a lane follow each other, as a lane runs them. Times that are
+// off by more than a clock's resolution are no measurement of it.
+func (b *measuring) straighten() error {
+	var last [device.NumLanes]int64
+	r := b.plan.Lists[plan.Steady]
+	for k := range b.times {
+		for i := range b.times[k] {
+			x, lane := &b.times[k][i], b.plan.Tasks[r.Start+i].Lane
+			if x.Start < last[lane]-clockSlack {
+				return fmt.Errorf("task %d of step %d starts while %s was busy with the one before", x.Task, b.steps[k].Step, lane)
+			}
+			x.Start = max(x.Start, last[lane])
+			x.End = max(x.End, x.Start)
+			last[lane] = x.End
+		}
+	}
+	return nil
 }
 
 // resultPlace is where a step's results are complete: at its event, else at its last task.
