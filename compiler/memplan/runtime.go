@@ -17,15 +17,18 @@ func gpuBytes(p *plan.Plan) int64 {
 	if p.Target != "cuda" {
 		return 0
 	}
-	const libraries, state = 600 << 20, 12
+	const libraries = 600 << 20
 	var largest int64
 	for i := range p.Slabs {
 		if s := &p.Slabs[i]; s.Resident {
 			largest = max(largest, s.Elems)
 		}
 	}
-	return libraries + state*largest
+	return libraries + StateBytes*largest
 }
+
+// StateBytes is a parameter's weight, in its two halves or not, and moments.
+const StateBytes = 12
 
 // TaskBytes is what a task takes of the process: both parities of its prepared command and
 // binding.

@@ -2,7 +2,9 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/megatrain/mtc/compiler"
 )
@@ -10,13 +12,46 @@ import (
 // candidate is an arrangement with everything in its place.
 type candidate struct {
 	*arrangement
-	keep    int  // slabs whose state is on the device, the first ones
-	pinned  bool // keep is the user's: every plan has it
-	weights int  // layers after those with a slot of their own for weights
-	grads   int  // slabs, the last ones, whose whole gradient waits on the device
-	saved   int  // inputs of layers that wait on the host, the first ones; with save "auto"
+	keep    int   // slabs whose state is on the device, the first ones in order
+	order   []int // slabs in the order in which they go there; nil: as they are
+	pinned  bool  // keep is the user's: every plan has it
+	weights int   // layers after those with a slot of their own for weights
+	grads   int   // slabs, the last ones, whose whole gradient waits on the device
+	saved   int   // inputs of layers that wait on the host, the first ones; with save "auto"
 	half    bool
 	seconds float64 // of a step, estimated
+}
+
+// most is how many slabs may have their state on the device, and at the k-th to go there.
+func (c *candidate) most() int {
+	if c.order != nil {
+		return len(c.order)
+	}
+	return len(c.v.slabs)
+}
+
+func (c *candidate) at(k int) int {
+	if c.order != nil {
+		return c.order[k]
+	}
+	return k
+}
+
+// resident reports whether a slab's state is on the device.
+func (c *candidate) resident(slab int) bool {
+	if c.order == nil {
+		return slab < c.keep
+	}
+	return slices.Contains(c.order[:c.keep], slab)
+}
+
+// names lists the slabs whose state is on the device, as --resident takes them.
+func (c *candidate) names() string {
+	var out []string
+	for k := range c.keep {
+		out = append(out, c.v.prep.Program().Slabs[c.at(k)].Name)
+	}
+	return strings.Join(out, ",")
 }
 
 // tasks is how long the schedule is, about.
@@ -40,6 +75,9 @@ func (c *candidate) options(s *search) compiler.Options {
 		o.GradPrecision = "bf16"
 	}
 	o.Resident = strconv.Itoa(c.keep)
+	if c.order != nil && c.keep > 0 {
+		o.Resident = c.names()
+	}
 	if s.pinned("resident") {
 		o.Resident = s.r.Options.Resident
 	}
@@ -66,8 +104,10 @@ func (c *candidate) streamed() int64 {
 		return 0
 	}
 	var n int64
-	for _, x := range c.v.slabs[min(c.keep, len(c.v.slabs)):] {
-		n += x.elems
+	for i, x := range c.v.slabs {
+		if !c.resident(i) {
+			n += x.elems
+		}
 	}
 	return n
 }
@@ -106,8 +146,8 @@ func (c *candidate) estimate(s *search) {
 	}
 	saved := share * float64(v.input) * micros
 	own := 0.0 // weights that cross once a step only
-	for i, left := c.keep, c.weights; i < len(v.slabs) && left > 0; i++ {
-		if v.slabs[i].layer {
+	for i, left := 0, c.weights; i < len(v.slabs) && left > 0; i++ {
+		if v.slabs[i].layer && !c.resident(i) {
 			own += float64(v.slabs[i].elems)
 			left--
 		}

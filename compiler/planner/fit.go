@@ -116,15 +116,20 @@ func (s *search) fitState(c *candidate) []*candidate {
 		c.keep, c.pinned = pinnedKeep(s.r.Options.Resident), true
 		return s.fitGrads(c)
 	}
-	c.fill(s.device - m.device)
-	full := *c
-	out := s.fitGrads(c)
-	if full.keep < len(full.v.slabs) && !s.pinned("device-weights") {
-		for _, keep := range []int{0, full.keep / 2} {
-			x := full
-			x.keep = keep
-			if s.fillWeights(&x) {
-				out = append(out, s.fitGrads(&x)...)
+	var out []*candidate
+	for _, order := range [][]int{nil, c.v.order} {
+		full := *c
+		full.order = order
+		full.fill(s.device - m.device)
+		x := full
+		out = append(out, s.fitGrads(&x)...)
+		if full.keep < len(full.v.slabs) && !s.pinned("device-weights") && order == nil {
+			for _, keep := range []int{0, full.keep / 2} {
+				x := full
+				x.keep = keep
+				if s.fillWeights(&x) {
+					out = append(out, s.fitGrads(&x)...)
+				}
 			}
 		}
 	}
@@ -133,8 +138,8 @@ func (s *search) fitState(c *candidate) []*candidate {
 
 // fill keeps as many slabs on the device as the spare bytes allow.
 func (c *candidate) fill(spare int64) {
-	for c.groups == 1 && c.keep < len(c.v.slabs) && c.state(c.v.slabs[c.keep]) <= spare {
-		spare -= c.state(c.v.slabs[c.keep])
+	for c.groups == 1 && c.keep < c.most() && c.state(c.v.slabs[c.at(c.keep)]) <= spare {
+		spare -= c.state(c.v.slabs[c.at(c.keep)])
 		c.keep++
 	}
 }
@@ -143,8 +148,8 @@ func (c *candidate) fill(spare int64) {
 func (s *search) fillWeights(c *candidate) bool {
 	m, ok := s.estimated(c)
 	spare := s.device - m.device
-	for _, x := range c.v.slabs[c.keep:] {
-		if bytes := x.elems * c.v.weight; ok && x.layer && bytes <= spare {
+	for i, x := range c.v.slabs {
+		if bytes := x.elems * c.v.weight; ok && x.layer && !c.resident(i) && bytes <= spare {
 			spare -= bytes
 			c.weights++
 		}
@@ -161,7 +166,7 @@ func (s *search) fitGrads(c *candidate) []*candidate {
 	if m.host > s.host && (c.v.clip || c.groups > 1) && !s.pinned("grad-home") {
 		spare, short := s.device-m.device, m.host-s.host
 		n := len(c.v.slabs)
-		for c.keep < n-c.grads && short > 0 {
+		for c.grads < n && !c.resident(n-1-c.grads) && short > 0 {
 			bytes := 4 * c.v.slabs[n-1-c.grads].elems
 			if bytes > spare {
 				break
@@ -190,7 +195,7 @@ func (s *search) settle(c *candidate) bool {
 				return false
 			}
 		case c.placement == "stream" && c.groups == 1 && c.weights == 0 && !s.pinned("resident") && c.grads == 0 &&
-			c.keep < len(c.v.slabs) && c.state(c.v.slabs[c.keep]) <= -over:
+			c.keep < c.most() && c.state(c.v.slabs[c.at(c.keep)]) <= -over:
 			x := *c
 			x.fill(-over)
 			got, ok := s.measured(&x)
@@ -222,10 +227,10 @@ func (c *candidate) shrink(s *search, device, host int64) bool {
 	}
 	for device > 0 && c.keep > 0 {
 		c.keep--
-		device -= c.state(c.v.slabs[c.keep])
+		device -= c.state(c.v.slabs[c.at(c.keep)])
 		taken = true
 	}
-	for host > 0 && c.grads+c.keep < len(c.v.slabs) && !s.pinned("grad-home") && (c.v.clip || c.groups > 1) {
+	for host > 0 && c.grads < len(c.v.slabs) && !c.resident(len(c.v.slabs)-1-c.grads) && !s.pinned("grad-home") && (c.v.clip || c.groups > 1) {
 		host -= 2 * c.v.slabs[len(c.v.slabs)-1-c.grads].elems
 		c.grads++
 		taken = true

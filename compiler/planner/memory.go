@@ -135,8 +135,13 @@ func (c *candidate) placed() memory {
 	if c.half {
 		grad = 2
 	}
+	var largest int64
+	left := c.weights
 	for i, x := range c.v.slabs {
-		if i < c.keep && !c.pinned {
+		if c.resident(i) {
+			if largest = max(largest, x.elems); c.pinned {
+				continue
+			}
 			m.device += c.state(x)
 			m.host -= x.elems * (c.v.weight + 8)
 			if c.v.weight == 2 {
@@ -145,18 +150,19 @@ func (c *candidate) placed() memory {
 			if whole {
 				m.host -= grad * x.elems
 			}
+			continue
 		}
-		if whole && i >= max(c.keep, len(c.v.slabs)-c.grads) {
+		if whole && i >= len(c.v.slabs)-c.grads {
 			m.device += 4 * x.elems
 			m.host -= grad * x.elems
 		}
-	}
-	left := c.weights
-	for _, x := range c.v.slabs[min(c.keep, len(c.v.slabs)):] {
 		if x.layer && left > 0 {
 			m.device += x.elems * c.v.weight
 			left--
 		}
+	}
+	if !c.pinned && c.v.target == "cuda" {
+		m.host += memplan.StateBytes * largest // it goes through host memory
 	}
 	return m
 }

@@ -112,7 +112,7 @@ func (s *search) least(c *candidate) (memory, bool) {
 	}
 	m, ok = s.estimated(c)
 	n := len(c.v.slabs)
-	for ok && m.host > s.host && (c.v.clip || c.groups > 1) && c.keep+c.grads < n && 4*c.v.slabs[n-1-c.grads].elems <= s.device-m.device {
+	for ok && m.host > s.host && (c.v.clip || c.groups > 1) && c.grads < n && !c.resident(n-1-c.grads) && 4*c.v.slabs[n-1-c.grads].elems <= s.device-m.device {
 		c.grads++
 		m, ok = s.estimated(c)
 	}

@@ -24,6 +24,8 @@ type variant struct {
 	input             int64   // bytes that wait for backward between units, of one micro-batch
 	perMicro          int     // tasks of a micro-batch
 	clip              bool
+	target            string
+	order             []int // the slabs of layers
 	weight            int64 // bytes of a weight on the device
 	grown             map[class]*growth
 }
@@ -98,7 +100,7 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, diags
 	prog := prep.Program()
 	v := &variant{
 		prep: prep, work: cost.WorkOf(prog), rows: prog.Rows, recompute: recompute,
-		micros: prep.Model().Batch / prog.Rows, clip: prep.Model().Train.Run.Clip > 0, weight: prog.DType.Size(), grown: map[class]*growth{},
+		micros: prep.Model().Batch / prog.Rows, clip: prep.Model().Train.Run.Clip > 0, weight: prog.DType.Size(), grown: map[class]*growth{}, target: s.m.Target,
 	}
 	for _, x := range prog.Slabs {
 		v.slabs = append(v.slabs, slab{elems: x.Elems})
@@ -133,6 +135,11 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, diags
 	for _, u := range p.Units {
 		for _, x := range u.Slabs {
 			v.slabs[x].layer = u.Layer >= 0 && uses[x] == 1
+		}
+	}
+	for i, x := range v.slabs {
+		if x.layer {
+			v.order = append(v.order, i)
 		}
 	}
 	for u, b := range prog.Units {
