@@ -30,6 +30,7 @@ var TrainFlags = []Flag{
 	{Name: "eval-every", Arg: "N", Doc: "evaluate after every N steps; 0: only at the end"},
 	{Name: "save-every", Arg: "N", Doc: "write a checkpoint after every N steps; 0: only at the end"},
 	{Name: "no-best", Doc: "do not keep the weights with the lowest evaluation loss in OUT/best"},
+	{Name: "moved", Doc: "say at the end how many weights differ from their first values"},
 	{Name: "no-save", Doc: "write no checkpoint, not at the end either: for timing"},
 	{Name: "out", Arg: "DIR", Doc: "folder of the run (default runs/MODEL)"},
 	{Name: "metrics", Arg: "FILE", Doc: "JSON lines of every step (default OUT/metrics.jsonl)"},

@@ -27,24 +27,33 @@ func initialize(e *engine.Engine, seed int64) error {
 	return nil
 }
 
+// piece is a part of a parameter that one core fills.
+type piece struct {
+	off, n int64 // in the slab
+	key    uint64
+	from   int64 // in the parameter
+	init   plan.Init
+}
+
+// initPiece is the most elements of a piece; even: a pair of normals is never cut.
+const initPiece = 1 << 16
+
+func piecesOf(s *plan.Slab, seed int64) []piece {
+	var out []piece
+	for _, p := range s.Params {
+		n := elems(p.Shape)
+		for from := int64(0); from < n; from += initPiece {
+			to := min(from+initPiece, n)
+			out = append(out, piece{p.Off + from, to - from, paramKey(seed, p.Name), from, p.Init})
+		}
+	}
+	return out
+}
+
 // initSlab fills one slab's weights, on all cores. In host memory this is where they are first
 // touched.
 func initSlab(s *plan.Slab, masters checkpoint.Masters, seed int64) {
-	type piece struct {
-		off, n int64 // in the slab
-		key    uint64
-		from   int64 // in the parameter
-		init   plan.Init
-	}
-	const size = 1 << 16 // even: a pair of normals is never cut
-	var pieces []piece
-	for _, p := range s.Params {
-		n := elems(p.Shape)
-		for from := int64(0); from < n; from += size {
-			to := min(from+size, n)
-			pieces = append(pieces, piece{p.Off + from, to - from, paramKey(seed, p.Name), from, p.Init})
-		}
-	}
+	pieces := piecesOf(s, seed)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -57,7 +66,7 @@ func initSlab(s *plan.Slab, masters checkpoint.Masters, seed int64) {
 					continue
 				}
 				if block == nil {
-					block = make([]float32, size)
+					block = make([]float32, initPiece)
 				}
 				fillInit(block[:p.n], p.key, p.from, p.init)
 				masters.Write(p.off, block[:p.n])

@@ -123,6 +123,14 @@ func TestInitOfSplitMasters(t *testing.T) {
 		}
 		out := make([]float32, n)
 		m.Read(out, 0)
+		if got, err := movedWeights(e, 1337); err != nil || got != (moved{Weights: 70016}) {
+			t.Errorf("%s: weights that nobody changed have moved: %v %v", precision, got, err)
+		}
+		// Two change: one in its last bit, one in the half that a GPU computes with.
+		m.Write(0, []float32{math.Nextafter32(out[0], 1), out[1] + 1})
+		if got, err := movedWeights(e, 1337); err != nil || got.Changed != 2 || got.Upper != 1 || math.Abs(got.Most-1) > 1e-6 {
+			t.Errorf("%s: moved %+v, %v", precision, got, err)
+		}
 		return out
 	}
 	whole, split := masters("f32"), masters("bf16")

@@ -26,6 +26,7 @@ type settings struct {
 	maxSkipped int64
 	resume     bool
 	noSave     bool
+	moved      bool // count the weights that did
 	noBest     bool
 	noCheck    bool                   // of free memory
 	profile    int64                  // steps to time, 0: none
@@ -44,7 +45,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		"steps": &t.Steps, "data": &t.Data, "eval-data": &t.EvalData, "holdout": &t.Holdout,
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
-		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "no-memory-check": &s.noCheck, "profile": &profile,
+		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "moved": &s.moved, "no-memory-check": &s.noCheck, "profile": &profile,
 		"no-best": &s.noBest, "from": &s.weights, "tensorboard": &s.exports.tensorboard, "csv": &s.exports.csv, "prometheus": &s.exports.prometheus,
 	} {
 		fs.bind(name, to)

@@ -157,7 +157,7 @@ const ownHoldout = 0.05
 // on held-out files, where there are enough files for that.
 func (s *session) sources() (*data.Feed, error) {
 	t := &s.train
-	shape := data.Shape{Vocab: s.plan.Vocab, Batch: s.plan.Batch, Seq: s.plan.Seq, Evaluates: s.prog.canEvaluate()}
+	shape := data.Shape{Vocab: s.plan.Vocab, Batch: s.plan.Batch, Seq: s.plan.Seq, Evaluates: s.prog.canEvaluate(), Shared: s.plan.Documents}
 	if t.EvalEvery > 0 && len(t.EvalData) == 0 && t.Holdout == 0 && s.prog.canEvaluate() {
 		split := *t
 		split.Holdout = ownHoldout
@@ -244,7 +244,7 @@ func (s *session) start() error {
 func (s *session) run() error {
 	t := &s.train
 	tr := &engine.Training{
-		Steps: t.Steps, Batch: s.loader.Batch, Clip: t.Clip, MaxSkipped: s.maxSkipped,
+		Steps: t.Steps, Batch: s.loader.Batch, Starts: s.feed.Starts, Clip: t.Clip, MaxSkipped: s.maxSkipped,
 		LR:        func(step int64) float64 { return optim.LR(t.LR, step, t.Steps) },
 		SaveEvery: t.SaveEvery,
 		Stop:      s.stop.stopped,
@@ -271,6 +271,13 @@ func (s *session) run() error {
 	if err := s.routed(s.engine.State().Step); err != nil {
 		return err
 	}
+	if s.moved && s.foreign == nil {
+		m, err := movedWeights(s.engine, s.train.Seed)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.outw, "moved: %s\n", m)
+	}
 	if s.savedStep != s.engine.State().Step && !s.noSave {
 		return s.save(s.engine.State())
 	}
@@ -290,7 +297,7 @@ func allSkipped(steps int64) error {
 
 // evaluation is the evaluation data; an interrupt breaks it off.
 func (s *session) evaluation() *engine.Evaluation {
-	return &engine.Evaluation{Batches: s.eval.Batches(), Batch: func(i int64, tokens, targets []int32) error {
+	return &engine.Evaluation{Batches: s.eval.Batches(), Starts: s.feed.EvalStarts, Batch: func(i int64, tokens, targets []int32) error {
 		if s.stop.stopped() {
 			return errInterrupted
 		}

@@ -1,0 +1,80 @@
+package program
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/plan"
+)
+
+// moved compares weights with the first values that a seed gives, which init can make again.
+type moved struct {
+	Weights int64
+	Changed int64   // whose f32 differs
+	Upper   int64   // whose upper half, a bfloat16, differs: what the GPU computes with
+	Most    float64 // largest change
+}
+
+func (m moved) String() string {
+	share := func(n int64) float64 { return 100 * float64(n) / math.Max(1, float64(m.Weights)) }
+	return fmt.Sprintf("%.2f %% of the weights differ from their first values, %.2f %% in bfloat16; the largest change is %.2g",
+		share(m.Changed), share(m.Upper), m.Most)
+}
+
+// movedWeights looks at every weight of a drained engine, a slab at a time.
+func movedWeights(e *engine.Engine, seed int64) (moved, error) {
+	state := slabs{e: e, readOnly: true}
+	var m moved
+	for i := range e.Plan().Slabs {
+		s := &e.Plan().Slabs[i]
+		movedSlab(&m, s, checkpoint.MastersOf(s, state.view), seed)
+		if err := state.flush(); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+func movedSlab(m *moved, s *plan.Slab, masters checkpoint.Masters, seed int64) {
+	pieces := piecesOf(s, seed)
+	var next atomic.Int64
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			var own moved
+			first, now := make([]float32, initPiece), make([]float32, initPiece)
+			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
+				p := &pieces[i]
+				fillInit(first[:p.n], p.key, p.from, p.init)
+				masters.Read(now[:p.n], p.off)
+				own.add(first[:p.n], now[:p.n])
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			m.Weights, m.Changed, m.Upper = m.Weights+own.Weights, m.Changed+own.Changed, m.Upper+own.Upper
+			m.Most = math.Max(m.Most, own.Most)
+		})
+	}
+	wg.Wait()
+}
+
+func (m *moved) add(first, now []float32) {
+	m.Weights += int64(len(first))
+	for i, x := range first {
+		a, b := math.Float32bits(x), math.Float32bits(now[i])
+		if a == b {
+			continue
+		}
+		m.Changed++
+		if (a+0x8000)>>16 != (b+0x8000)>>16 {
+			m.Upper++
+		}
+		m.Most = math.Max(m.Most, math.Abs(float64(now[i])-float64(x)))
+	}
+}
