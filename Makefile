@@ -69,6 +69,9 @@ bench-gpu: cuda-sdk ## training steps on a GPU beside what others reach: builds 
 hf-check: build ## exports against transformers (needs Python with torch and transformers; PYTHON=...)
 	$(PYTHON) tools/fixtures/hf_check.py $(MTC)
 
+html: ## the pages of `mtc inspect --html` in a headless Chromium, where there is one
+	@bash tools/html/check.sh
+
 size: ## lines of the runtime outside ops, against its budget
 	@bash tools/size.sh
 

@@ -37,3 +37,20 @@ func TestMarks(t *testing.T) {
 		t.Errorf("points at %v ns", at)
 	}
 }
+
+// BenchmarkMark is what a point in time costs a lane.
+func BenchmarkMark(b *testing.B) {
+	d := New()
+	defer d.Close()
+	m, err := d.Marks([]device.Lane{device.Compute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	for b.Loop() {
+		m.Set(0)
+	}
+	if err := d.Sync(); err != nil {
+		b.Fatal(err)
+	}
+}
