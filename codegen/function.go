@@ -254,6 +254,9 @@ func address(l *local) *jen.Statement {
 	case ir.RTable:
 		return b("Tables").Index(jen.Lit(p.Index))
 	case ir.RTargets:
+		if p.Off != 0 {
+			return at(b("Targets"))
+		}
 		return b("Targets")
 	case ir.RScalars:
 		return b("Scalars")

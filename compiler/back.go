@@ -30,9 +30,6 @@ func ready(s *state) {
 	word("order", s.opts.Order, "auto", schedule.LayerMajor, schedule.BatchMajor)
 	word("grad-precision", s.opts.GradPrecision, "f32", "bf16")
 	readyPlacement(s)
-	if s.opts.GradPrecision == "bf16" {
-		s.diags.Errorf("MT0403", source.Span{}, "`--grad-precision bf16` is not available: gradients cross the link in f32").Hint("leave it out")
-	}
 	for _, o := range []struct {
 		flag string
 		n    int64

@@ -149,6 +149,7 @@ type Train struct {
 	Span        source.Span
 	BatchTokens int64 // tokens a step = Batch * Seq
 	Precision   string
+	Documents   bool // several documents share a row, and are kept apart
 	Run         plan.Train
 }
 

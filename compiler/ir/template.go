@@ -9,10 +9,14 @@ import (
 
 // Program is a model lowered to templates: what the schedule builder and codegen read.
 type Program struct {
-	Model     *Model
-	Rows      int64        // sequences of one micro-batch
-	Prefill   int64        // positions of a prefill chunk
-	DType     tensor.DType // what the device computes in: activations and its copy of the weights
+	Model   *Model
+	Rows    int64        // sequences of one micro-batch
+	Prefill int64        // positions of a prefill chunk
+	DType   tensor.DType // what the device computes in: activations and its copy of the weights
+	// Documents says that documents share rows. The targets of a micro-batch are then followed
+	// by the start of each position's document in its row, and by its place in the document,
+	// i32 [Rows*T] each.
+	Documents bool
 	Templates []*Template
 	Slabs     []*Slab
 	Units     []*UnitBinding

@@ -43,9 +43,11 @@ type Feed struct {
 	// Tokenizer is the folder of the tokenizer, "" where there is none, and Hash its hash.
 	Tokenizer, Hash string
 	Bytes           bool // tokens are bytes
-	Summary         string
-	ID              string
-	close           []func() error
+	// Starts and EvalStarts say where the documents of rows begin, where they share rows; else nil.
+	Starts, EvalStarts func(i int64, starts []int32)
+	Summary            string
+	ID                 string
+	close              []func() error
 }
 
 // Close closes the files.
@@ -148,17 +150,24 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 			return f.or(err)
 		}
 		f.Train = rows
+		if s.Shared {
+			f.Starts = rows.Starts
+		}
 		how = fmt.Sprintf("one a row, %.0f %% of positions used", 100*rows.Used())
 		if s.Shared {
 			how = fmt.Sprintf("packed into %s, %.0f %% of positions used", count(rows.Rows(), "row"), 100*rows.Used())
 		}
 		if len(held) > 0 && s.Evaluates {
 			kept, err := NewRows(from, held, s.Batch, s.Seq, t.Seed, s.Shared)
-			if err == nil {
-				f.Eval, err = NewRowEvaluation(kept, t.EvalSteps)
-			}
 			if err != nil {
 				return f.or(err)
+			}
+			eval, err := NewRowEvaluation(kept, t.EvalSteps)
+			if err != nil {
+				return f.or(err)
+			}
+			if f.Eval = eval; s.Shared {
+				f.EvalStarts = eval.Starts
 			}
 		}
 	} else {

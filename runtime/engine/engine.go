@@ -54,6 +54,9 @@ type hostBlocks struct {
 	tokens, targets  []int32
 	scalars, results []float64
 	routers          []float64 // reports of routers, nil without any
+
+	// Where documents share rows: what the device reads, of which targets are a part (documents.go).
+	blocks, starts []int32
 }
 
 type genBlocks struct {
@@ -191,10 +194,14 @@ var errNoView = errors.New("host memory cannot be reached")
 func (e *Engine) hostViews() error {
 	n := e.plan.Micros * e.plan.Rows * e.plan.Seq
 	ok := true
+	targets := n
+	if e.plan.Documents {
+		targets = 3 * n
+	}
 	for parity := range e.host {
 		e.host[parity] = hostBlocks{
 			tokens:  viewOf[int32](e, e.plan.HostTokens, parity, n, &ok),
-			targets: viewOf[int32](e, e.plan.HostTargets, parity, n, &ok),
+			targets: viewOf[int32](e, e.plan.HostTargets, parity, targets, &ok),
 			scalars: viewOf[float64](e, e.plan.HostScalars, parity, plan.NumScalars, &ok),
 			results: viewOf[float64](e, e.plan.Results, parity, plan.NumScalars, &ok),
 		}
@@ -206,6 +213,11 @@ func (e *Engine) hostViews() error {
 	}
 	if !ok {
 		return errNoView
+	}
+	if e.plan.Documents {
+		for parity := range e.host {
+			e.host[parity].split(e.plan)
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 type Evaluation struct {
 	Batches int64
 	Batch   func(i int64, tokens, targets []int32) error // as Training.Batch
+	Starts  Starts                                       // as Training.Starts
 }
 
 // EvalResult is a loss weighted by target.
@@ -30,6 +31,7 @@ func (e *Engine) Evaluate(v *Evaluation) (EvalResult, error) {
 		if err := v.Batch(i, h.tokens, h.targets); err != nil {
 			return EvalResult{}, err
 		}
+		h.place(e.plan, i, v.Starts)
 		clear(h.scalars)
 		h.scalars[plan.ScalarInvTokens] = 1
 		e.submit(e.lists[plan.Eval][0])

@@ -14,8 +14,11 @@ type Training struct {
 	// Batch fills the tokens and targets [Batch*Seq] of a step (from 0); a target below 0 is
 	// ignored. It runs while the device works on the step before.
 	Batch func(step int64, tokens, targets []int32) error
-	LR    func(step int64) float64 // learning rate of a step (from 0)
-	Clip  float64                  // largest global gradient norm, 0: off
+	// Starts says where documents begin, for plans whose documents share rows; nil: rows are
+	// documents.
+	Starts Starts
+	LR     func(step int64) float64 // learning rate of a step (from 0)
+	Clip   float64                  // largest global gradient norm, 0: off
 	// MaxSkipped ends the run after so many steps in a row without a finite gradient; 0: never.
 	MaxSkipped int64
 
@@ -191,7 +194,11 @@ func (e *Engine) call(t *Training, which func(*Hook) func(State) error) error {
 // fill puts a step's batch into host memory.
 func (e *Engine) fill(t *Training, step int64) error {
 	h := &e.host[step&1]
-	return t.Batch(step, h.tokens, h.targets)
+	if err := t.Batch(step, h.tokens, h.targets); err != nil {
+		return err
+	}
+	h.place(e.plan, step, t.Starts)
+	return nil
 }
 
 // setScalars writes the host's part of a step's scalars and returns its number of targets.

@@ -44,6 +44,10 @@ type Def struct {
 	// Pitched says that every launcher's argument struct has a field Pitch: the elements from one
 	// row of y, and of d.y, to the next; 0 where rows are dense.
 	Pitched bool
+	// Documents says that a position's place in its document matters: where documents share rows,
+	// Forward and Backward also read "starts", i32 [B, T]: the position in its row where the
+	// document of a position begins. Their argument structs have the field Starts.
+	Documents bool
 	// PassThrough says that the gradient of every tensor input is d.y itself (add): backward
 	// needs no launch. Backward is then empty.
 	PassThrough bool
@@ -58,6 +62,9 @@ type Def struct {
 
 	Forward  Launch
 	Backward []Launch
+	// Fused are launches that passes put in the place of one of these and one of another op. Their
+	// operands may go beyond the call's; their Cost says all.
+	Fused []Launch
 	// Cached replaces Forward in generation, where T rows of one sequence start at position
 	// Pos and State holds what earlier positions left (attention). Nil: Forward serves.
 	Cached *Launch
@@ -303,6 +310,13 @@ type Launch struct {
 	Cost func(c *Call, s Sizes) Cost
 	// Shape says how the launch is bound where it is not by the bytes it moves; nil: by those.
 	Shape func(c *Call, s Sizes) Shape
+}
+
+// WithStarts is the launch where documents share rows: it also reads "starts".
+func (l *Launch) WithStarts() *Launch {
+	out := *l
+	out.Reads = append(append([]string{}, l.Reads...), "starts")
+	return &out
 }
 
 // Shape is what the rate of a launch depends on.

@@ -98,6 +98,9 @@ func DumpTrain(s *State) string {
 	fmt.Fprintf(&b, "lr %s(peak = %g, warmup = %d, final = %g, decay = %d)\n", r.LR.Kind, r.LR.Peak, r.LR.Warmup, r.LR.Final, r.LR.Decay)
 	fmt.Fprintf(&b, "clip %g\neval every %d on %q, %d batches\nsave every %d, keep %d\n", r.Clip, r.EvalEvery, r.EvalData, r.EvalSteps, r.SaveEvery, r.SaveKeep)
 	fmt.Fprintf(&b, "data %q, width %d\nseed %d\nprecision %s\n", r.Data, r.Width, r.Seed, t.Precision)
+	if t.Documents {
+		b.WriteString("documents packed\n")
+	}
 	return b.String()
 }
 

@@ -36,6 +36,8 @@ var trainFields = []trainField{
 	{param: op.Param{Name: "seed", Kind: op.Int, Default: op.IntValue(1337), Doc: "of init and data order"}},
 	{param: op.Param{Name: "precision", Kind: op.Word, Default: op.WordValue("bf16"), Words: []string{"bf16", "f32"},
 		Doc: "what the device computes in; the master weights, moments and sums are f32, and the CPU target computes in f32"}},
+	{param: op.Param{Name: "documents", Kind: op.Word, Default: op.WordValue("rows"), Words: []string{"rows", "packed"},
+		Doc: "of packed data that is kept apart: a row each, or several to a row, where attention and positions stay within each"}},
 }
 
 var adamwCtor = op.Ctor{Name: "adamw", Params: []op.Param{

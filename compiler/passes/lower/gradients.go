@@ -158,7 +158,7 @@ func (b *builder) differentiate(n *ir.Node, dy *value) {
 	for i := range c.Def.Backward {
 		launch := &c.Def.Backward[i]
 		if b.wanted(n, launch, c.Def.Backward[i+1:]) {
-			b.gradientLaunch(n, launch, dy, temps)
+			b.gradientLaunch(n, b.apart(n, launch), dy, temps)
 		}
 	}
 }

@@ -115,6 +115,9 @@ func newBuilder(l *Lowering, t *tmpl, sizes, emit *sizing) *builder {
 	for i, v := range t.Graph.Inputs {
 		x := b.value(v.Name, sizes.types[v])
 		b.pins[x] = pin{region: ir.RIn, index: i, filled: true, locked: true}
+		if l.Program.Documents && (emit == nil || emit == sizes) && v.Type.DType == tensor.I32 && v.Name == "position" {
+			b.pins[x] = pin{region: ir.RTargets, off: 2 * x.bytes, filled: true, locked: true} // behind targets and starts
+		}
 		b.values[v] = x
 		b.order = append(b.order, x)
 	}
@@ -161,10 +164,17 @@ func (b *builder) fixed(name string, typ tensor.Type, p pin) *value {
 // forward appends the forward launches of nodes.
 func (b *builder) forward(nodes []*ir.Node) {
 	for _, n := range nodes {
-		launch := &n.Call.Def.Forward
 		b.define(n)
-		b.launch(n, launch)
+		b.launch(n, b.apart(n, &n.Call.Def.Forward))
 	}
+}
+
+// apart is a launch of a step as it is where documents share rows.
+func (b *builder) apart(n *ir.Node, launch *op.Launch) *op.Launch {
+	if b.l.Program.Documents && n.Call.Def.Documents {
+		return launch.WithStarts()
+	}
+	return launch
 }
 
 // define makes the values that a node's forward writes.
@@ -212,7 +222,7 @@ func (b *builder) operand(n *ir.Node, name string) *value {
 			return b.tableValue(c, t)
 		}
 	}
-	if c.Def.Router {
+	if c.Def.Router || c.Def.Documents && name == "starts" {
 		if v, ok := b.bound(name); ok {
 			return v
 		}
@@ -231,7 +241,7 @@ func (b *builder) tableValue(c *op.Call, t op.Table) *value {
 // bound is what the schedule binds for ops of a router: its state, and of a step the targets
 // and the scalars, which generation has none of.
 func (b *builder) bound(name string) (*value, bool) {
-	regions := map[string]ir.Region{"router": ir.RRouter, "targets": ir.RTargets, "scalars": ir.RScalars}
+	regions := map[string]ir.Region{"router": ir.RRouter, "targets": ir.RTargets, "scalars": ir.RScalars, "starts": ir.RTargets}
 	region, ok := regions[name]
 	if !ok || b.infer && name != "router" {
 		return nil, ok
@@ -239,10 +249,14 @@ func (b *builder) bound(name string) (*value, bool) {
 	v := b.given[name]
 	if v == nil {
 		typ := tensor.Type{Shape: tensor.Shape{{N: 2 * plan.NumScalars}}}
-		if name == "targets" {
+		off := int64(0)
+		if name == "targets" || name == "starts" {
 			typ = tensor.Type{DType: tensor.I32, Shape: tensor.Shape{{N: b.rows}}}
 		}
-		v = b.fixed(name, typ, pin{region: region, filled: true, locked: true})
+		if name == "starts" {
+			off = typ.Bytes() // behind the targets
+		}
+		v = b.fixed(name, typ, pin{region: region, off: off, filled: true, locked: true})
 		v.mutable = name == "router"
 		b.given[name] = v
 	}

@@ -16,7 +16,7 @@ import (
 // function can see: graph, shapes, constants, layout of weights, gradients that pass, and
 // the recompute policy. Names of instances, inits and positions in the text do not count.
 func Templates(m *ir.Model, o Options, diags *diag.List) *Lowering {
-	p := &ir.Program{Model: m, Rows: o.rows(m), Prefill: o.prefill(m), DType: o.DType}
+	p := &ir.Program{Model: m, Rows: o.rows(m), Prefill: o.prefill(m), DType: o.DType, Documents: m.Train != nil && m.Train.Documents}
 	l := &Lowering{Program: p, opts: o, diags: diags, table: map[string]int{}}
 	slabs := bindSlabs(m, p, diags)
 	f := gradientFlow(m)

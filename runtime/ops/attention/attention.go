@@ -7,7 +7,8 @@
 //
 // with B sequences of T positions, H query heads and KV key and value heads of hd elements.
 // Position u is visible from t when u <= t (causal) and t - u < window (and u - t < window
-// when not causal). No T x T matrix exists: keys are taken in blocks with a running maximum
+// when not causal). Where documents share a row, starts[b, t] is the position where the
+// document of t begins, and u must lie in the document of t. No T x T matrix exists: keys are taken in blocks with a running maximum
 // and sum (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., arXiv 2205.14135). Forward
 // keeps the log of the softmax's sum, "lse", from which backward recomputes p.
 package attention
@@ -42,6 +43,8 @@ var Def = op.Def{
 	},
 	Infer:  infer,
 	Causal: "causal",
+	// Documents that share a row do not see each other.
+	Documents: true,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"q", "k", "v"}, Writes: []string{"y", "lse"}, Shape: shaped("forward"),
 	}, func(c *op.Call, s op.Sizes) int64 { return 4 * pairFLOPs(c, s) }),

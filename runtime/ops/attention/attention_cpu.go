@@ -35,6 +35,7 @@ func forwardCPU(c device.CPU, a *device.Args) {
 	q, y := c.F32(a.P[0], n*int64(wq)), c.F32(a.P[3], n*int64(wq))
 	k, v := c.F32(a.P[1], n*int64(wk)), c.F32(a.P[2], n*int64(wk))
 	lse := c.F32(a.P[4], n*h)
+	starts := c.I32(a.P[5], n)
 	parts := ceil(g.seq, taskRows)
 	c.Parallel(int64(g.batch*g.heads*parts), 1, func(lo, hi int64) {
 		s := pool.Get().(*scratch)
@@ -48,10 +49,42 @@ func forwardCPU(c device.CPU, a *device.Args) {
 			f.q, f.y = head(q, wq, b, g.seq, h*g.hd), head(y, wq, b, g.seq, h*g.hd)
 			f.k, f.v = head(k, wk, b, g.seq, g.kvOf(h)*g.hd), head(v, wk, b, g.seq, g.kvOf(h)*g.hd)
 			f.lse = head(lse, g.heads, b, g.seq, h)
+			if starts != nil {
+				f.documents(starts[b*g.seq:][:g.seq])
+				continue
+			}
 			f.run()
 		}
 	})
 }
+
+// documents takes each document of a row as a sequence of its own, so that its rows have the
+// bits that they have alone: keys stand in the same blocks, from the document's start on.
+func (f *forward) documents(starts []int32) {
+	from, to, q, y, lse := f.from, f.to, f.q, f.y, f.lse
+	for at := from; at < to; {
+		start := int(starts[at])
+		end := documentEnd(starts, at)
+		part := *f
+		part.from, part.to, part.keys = at-start, min(end, to)-start, end-start
+		part.q, part.y, part.lse = q.from(start), y.from(start), lse.from(start)
+		part.k, part.v = f.k.from(start), f.v.from(start)
+		part.run()
+		at = start + part.to
+	}
+}
+
+// documentEnd is where the document of a position ends.
+func documentEnd(starts []int32, at int) int {
+	end := at + 1
+	for end < len(starts) && starts[end] == starts[at] {
+		end++
+	}
+	return end
+}
+
+// from is the rows from row t on.
+func (r rows) from(t int) rows { return rows{r.data[t*r.width:], r.width} }
 
 func cachedCPU(c device.CPU, a *device.Args) {
 	g := unpack(a)

@@ -23,6 +23,7 @@ func backwardCPU(c device.CPU, a *device.Args) {
 	q, y, dy, dq := c.F32(a.P[0], nq), c.F32(a.P[3], nq), c.F32(a.P[5], nq), c.F32(a.P[6], nq)
 	k, v, dk, dv := c.F32(a.P[1], nk), c.F32(a.P[2], nk), c.F32(a.P[7], nk), c.F32(a.P[8], nk)
 	lse := c.F32(a.P[4], n*int64(g.heads))
+	starts := c.I32(a.P[12], n)
 	for i, d := range [][]float32{dq, dk, dv} {
 		begin(c, d, a.P[6+i], a.P[9+i])
 	}
@@ -38,12 +39,35 @@ func backwardCPU(c device.CPU, a *device.Args) {
 				w.q, w.dq = head(q, wq, b, g.seq, h*g.hd), head(dq, wq, b, g.seq, h*g.hd)
 				w.y, w.dy = head(y, wq, b, g.seq, h*g.hd), head(dy, wq, b, g.seq, h*g.hd)
 				w.lse = head(lse, g.heads, b, g.seq, h)
-				for from := 0; from < g.seq; from += backTaskRows {
-					w.run(from, min(g.seq, from+backTaskRows))
+				if starts == nil {
+					w.sequence(g.seq)
+					continue
+				}
+				for row, at := starts[b*g.seq:][:g.seq], 0; at < g.seq; {
+					end := documentEnd(row, at)
+					w.document(at, end-at)
+					at = end
 				}
 			}
 		}
 	})
+}
+
+// sequence adds the gradients of n positions from the first on.
+func (w *backward) sequence(n int) {
+	for from := 0; from < n; from += backTaskRows {
+		w.run(from, min(n, from+backTaskRows))
+	}
+}
+
+// document adds the gradients of n positions from start on that see only each other.
+func (w *backward) document(start, n int) {
+	g := *w.geom
+	g.seq = n
+	part := backward{geom: &g, s: w.s, lse: w.lse.from(start)}
+	part.q, part.k, part.v, part.y, part.dy = w.q.from(start), w.k.from(start), w.v.from(start), w.y.from(start), w.dy.from(start)
+	part.dq, part.dk, part.dv = w.dq.from(start), w.dk.from(start), w.dv.from(start)
+	part.sequence(n)
 }
 
 // begin sets a gradient to what it adds to.

@@ -67,7 +67,8 @@ const (
 // kindOf chooses the fastest family that takes the call.
 func kindOf(t device.Target, a *device.Args) kind {
 	hd := a.I[5]
-	if t.F32 || hd%16 != 0 || hd > mmaMaxHead || mmaShared(hd) > t.Shared {
+	// Rows of several documents are for plain.cu alone.
+	if a.I[8] != 0 || t.F32 || hd%16 != 0 || hd > mmaMaxHead || mmaShared(hd) > t.Shared {
 		return plain
 	}
 	if t.Major == 9 && (hd == 64 || hd == 128) && t.Shared >= wgmmaShared {

@@ -6,6 +6,7 @@ import "github.com/megatrain/mtc/runtime/device"
 // sum of exponentials. Window 0 and Cap 0 are none.
 type ForwardArgs struct {
 	Q, K, V, Y, Lse       device.Ptr
+	Starts                device.Ptr // i32 [B, T]; nil: a row is one document
 	Batch, Seq, Pos       int
 	Heads, KV, HD, Window int
 	Causal                bool
@@ -17,6 +18,7 @@ type BackwardArgs struct {
 	Q, K, V, Y, Lse, DY   device.Ptr
 	DQ, DK, DV            device.Ptr
 	AddDQ, AddDK, AddDV   device.Ptr
+	Starts                device.Ptr // i32 [B, T]; nil: a row is one document
 	Batch, Seq, Pos       int
 	Heads, KV, HD, Window int
 	Causal                bool
@@ -43,7 +45,8 @@ var (
 // Forward launches the forward pass over whole sequences.
 func Forward(q device.Queue, a ForwardArgs) {
 	args := pack(a.Batch, a.Seq, a.Pos, a.Heads, a.KV, a.HD, a.Window, a.Causal, a.Cap, a.Scale)
-	args.P = [device.MaxPtrs]device.Ptr{a.Q, a.K, a.V, a.Y, a.Lse}
+	args.P = [device.MaxPtrs]device.Ptr{a.Q, a.K, a.V, a.Y, a.Lse, a.Starts}
+	apart(&args, a.Starts)
 	q.Launch(&forwardKernel, args)
 }
 
@@ -51,7 +54,8 @@ func Forward(q device.Queue, a ForwardArgs) {
 func Backward(q device.Queue, a BackwardArgs) {
 	args := pack(a.Batch, a.Seq, a.Pos, a.Heads, a.KV, a.HD, a.Window, a.Causal, a.Cap, a.Scale)
 	args.P = [device.MaxPtrs]device.Ptr{
-		a.Q, a.K, a.V, a.Y, a.Lse, a.DY, a.DQ, a.DK, a.DV, a.AddDQ, a.AddDK, a.AddDV}
+		a.Q, a.K, a.V, a.Y, a.Lse, a.DY, a.DQ, a.DK, a.DV, a.AddDQ, a.AddDK, a.AddDV, a.Starts}
+	apart(&args, a.Starts)
 	q.Launch(&backwardKernel, args)
 }
 
@@ -71,6 +75,13 @@ func pack(batch, seq, pos, heads, kv, hd, window int, causal bool, cap, scale fl
 	}
 	a.F = [device.MaxFloats]float32{cap, scale}
 	return a
+}
+
+// apart says in the constants whether documents share rows, for the choice of kernels.
+func apart(a *device.Args, starts device.Ptr) {
+	if !starts.Nil() {
+		a.I[8] = 1
+	}
 }
 
 // geom is the unpacked constants of a launch.

@@ -25,6 +25,10 @@ struct Geom {
         lo = 0, hi = causal ? min(n, t + 1) : n;
         if (window) lo = max(0, t - window + 1), hi = min(hi, t + window);
     }
+    // within leaves out the keys before the start of t's document; starts may be null.
+    __device__ static void within(const void* starts, i64 row, int& lo) {
+        if (starts) lo = max(lo, ((const int*)starts)[row]);
+    }
     // queries gives the half-open range of the queries that see the key u, among n.
     __device__ void queries(int u, int n, int& lo, int& hi) const {
         lo = causal ? u : 0, hi = n;
@@ -72,12 +76,13 @@ __device__ __forceinline__ void put(act_t* to, const act_t* add, i64 at, const R
 
 // forward is one query, at position t among n keys; k and v are the head's, stride apart.
 __device__ __forceinline__ void forward(const Geom& g, const act_t* q, const act_t* k, const act_t* v, i64 stride,
-                                        act_t* y, float* lse, int t, int n) {
+                                        act_t* y, float* lse, int t, int n, const void* starts, i64 row) {
     Row x, o = {}, kv;
     get(x, q);
     float m = -INF, l = 0.f, slope;
     int lo, hi;
     g.keys(t, n, lo, hi);
+    g.within(starts, row, lo);
     for (int u = lo; u < hi; u++) {
         get(kv, k + u * stride);
         const float s = g.logit(dot(x, kv), slope);
@@ -100,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_forward(Args a) {
     const int h = (int)(i % g.heads), t = (int)(i / g.heads % g.seq);
     const i64 b = i / g.heads / g.seq, wk = (i64)g.kv * HD, ok = b * g.seq * wk + (i64)(h / (g.heads / g.kv)) * HD;
     forward(g, (const act_t*)a.p[0] + i * HD, (const act_t*)a.p[1] + ok, (const act_t*)a.p[2] + ok, wk,
-            (act_t*)a.p[3] + i * HD, (float*)a.p[4] + i, t, g.seq);
+            (act_t*)a.p[3] + i * HD, (float*)a.p[4] + i, t, g.seq, a.p[5], b * g.seq + t);
 }
 
 // attention_store puts the new rows of k and v into the caches.
@@ -120,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_cached(Args a) {
     const int h = (int)(i % g.heads), t = g.pos + (int)(i / g.heads);
     const i64 wk = (i64)g.kv * HD, ok = (i64)(h / (g.heads / g.kv)) * HD;
     forward(g, (const act_t*)a.p[0] + i * HD, (const act_t*)a.p[3] + ok, (const act_t*)a.p[4] + ok, wk,
-            (act_t*)a.p[5] + i * HD, nullptr, t, (int)(g.pos + n));
+            (act_t*)a.p[5] + i * HD, nullptr, t, (int)(g.pos + n), nullptr, 0);
 }
 
 // attention_stats: delta = rowsum(dy * y), [B][T][heads] in scratch.
@@ -149,6 +154,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_dkdv(Args a) {
     g.queries(u, g.seq, lo, hi);
     for (int h = kvh * group; h < (kvh + 1) * group; h++)
         for (int t = lo; t < hi; t++) {
+            if (a.p[12] && ((const int*)a.p[12])[b * g.seq + t] > u) break;  // of a later document
             const i64 row = (b * g.seq + t) * g.heads + h;
             get(q, (const act_t*)a.p[0] + row * HD);
             get(dy, (const act_t*)a.p[5] + row * HD);
@@ -175,6 +181,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_dq(Args a) {
     const float lse = ((const float*)a.p[4])[i], delta = ((const float*)a.work)[i];
     int lo, hi;
     g.keys(t, g.seq, lo, hi);
+    g.within(a.p[12], b * g.seq + t, lo);
     for (int u = lo; u < hi; u++) {
         get(k, (const act_t*)a.p[1] + ok + u * wk);
         get(v, (const act_t*)a.p[2] + ok + u * wk);

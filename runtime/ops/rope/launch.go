@@ -6,8 +6,9 @@ import "github.com/megatrain/mtc/runtime/device"
 type ForwardArgs struct {
 	X, Y        device.Ptr // [Rows, D]
 	CS          device.Ptr // [T, 2, HD/2], T at least Pos + Seq
+	Starts      device.Ptr // i32 [Rows]: where the document of a row begins, which is position 0; nil: 0
 	Rows        int
-	Seq, Pos    int // row r stands at position Pos + r % Seq
+	Seq, Pos    int // row r stands at position Pos + r % Seq - Starts[r]
 	D, HD       int
 	Interleaved bool
 }
@@ -17,7 +18,7 @@ var forward = device.Kernel{Name: "rope.forward", CPU: forwardCPU, CUDA: forward
 // Forward sets Y to X with every pair turned by its angle.
 func Forward(q device.Queue, a ForwardArgs) {
 	q.Launch(&forward, device.Args{
-		P: [device.MaxPtrs]device.Ptr{a.X, a.CS, {}, a.Y},
+		P: [device.MaxPtrs]device.Ptr{a.X, a.CS, {}, a.Y, a.Starts},
 		I: ints(a.Rows, a.Seq, a.Pos, a.D, a.HD, a.Interleaved),
 	})
 }
@@ -27,6 +28,7 @@ type BackwardArgs struct {
 	CS          device.Ptr // [T, 2, HD/2]
 	DY          device.Ptr // [Rows, D]
 	AddDX, DX   device.Ptr // [Rows, D]
+	Starts      device.Ptr // i32 [Rows]; nil: 0
 	Rows        int
 	Seq, Pos    int
 	D, HD       int
@@ -38,7 +40,7 @@ var backward = device.Kernel{Name: "rope.backward", CPU: backwardCPU, CUDA: back
 // Backward sets DX = AddDX + DY with every pair turned back.
 func Backward(q device.Queue, a BackwardArgs) {
 	q.Launch(&backward, device.Args{
-		P: [device.MaxPtrs]device.Ptr{a.DY, a.CS, a.AddDX, a.DX},
+		P: [device.MaxPtrs]device.Ptr{a.DY, a.CS, a.AddDX, a.DX, a.Starts},
 		I: ints(a.Rows, a.Seq, a.Pos, a.D, a.HD, a.Interleaved),
 	})
 }

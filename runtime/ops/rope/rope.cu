@@ -15,7 +15,7 @@ __device__ __forceinline__ void turn(float& u, float& v, float c, float s) {
 }
 
 // An item is 8 pairs: their elements are two units, 8 pairs apart by hd/2 or side by side.
-// p = {x, cs [T, 2, hd/2] f32, add or null, y}, i = {rows, seq, pos, D, hd, interleaved}. A block
+// p = {x, cs [T, 2, hd/2] f32, add or null, y, starts i32 or null}, i = {rows, seq, pos, D, hd, interleaved}. A block
 // does max(1, 256 / items) rows, items = ceil(D / 16), with thread t at item t % items.
 extern "C" __global__ void __launch_bounds__(256) rope_turn(Args a) {
     const u32 d = (u32)a.i[3], hd = (u32)a.i[4], half = hd / 2;
@@ -26,7 +26,9 @@ extern "C" __global__ void __launch_bounds__(256) rope_turn(Args a) {
     const act_t* x = (const act_t*)a.p[0] + row * d;
     const act_t* add = a.p[2] ? (const act_t*)a.p[2] + row * d : nullptr;
     act_t* y = (act_t*)a.p[3] + row * d;
-    const float* cs = (const float*)a.p[1] + (a.i[2] + (i64)((u64)row % (u64)a.i[1])) * hd;
+    i64 pos = a.i[2] + (i64)((u64)row % (u64)a.i[1]);
+    if (a.p[4]) pos -= ((const int*)a.p[4])[row];  // where the row's document begins
+    const float* cs = (const float*)a.p[1] + pos * hd;
     const u32 first = per_block > 1 ? threadIdx.x % items : threadIdx.x;
     const u32 step = per_block > 1 ? items : blockDim.x;
     if (hd % 16 == 0 && aligned(bits_of(a.p[0]) | bits_of(a.p[1]) | bits_of(a.p[2]) | bits_of(a.p[3]))) {

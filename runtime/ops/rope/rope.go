@@ -34,7 +34,8 @@ var Def = &op.Def{
 		{Name: "layout", Kind: op.Word, Default: op.WordValue("half"), Words: []string{"half", "interleaved"},
 			Doc: "which elements form a pair: j and j + hd/2, or 2j and 2j + 1"},
 	},
-	Infer: infer,
+	Documents: true,
+	Infer:     infer,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"x", "cs"}, Writes: []string{"y"},
 		InPlace: [][2]string{{"x", "y"}},

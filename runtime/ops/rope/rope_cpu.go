@@ -19,11 +19,16 @@ func turn(c device.CPU, a *device.Args, back bool) {
 	}
 	x, add, y := c.F32(a.P[0], rows*d), c.F32(a.P[2], rows*d), c.F32(a.P[3], rows*d)
 	cs := c.F32(a.P[1], (pos+seq)*hd)
+	starts := c.I32(a.P[4], rows)
 	loops.Rows(c, rows, d, func(lo, hi int64) {
 		negated := loops.Floats(hd / 2)
 		defer negated.Free()
 		for r := lo; r < hi; r++ {
-			row := cs[(pos+r%seq)*hd:][:hd]
+			at := pos + r%seq
+			if starts != nil {
+				at -= int64(starts[r])
+			}
+			row := cs[at*hd:][:hd]
 			cos, sin := row[:hd/2], row[hd/2:]
 			if back {
 				vec.Scale(negated.F, sin, -1)
