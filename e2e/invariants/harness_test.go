@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,12 @@ import (
 )
 
 // families are the small models of testdata/models: one of each family.
-var families = []string{"gpt2", "llama", "qwen", "window"}
+var families = []string{"gpt2", "llama", "qwen", "window", "threshold", "choice", "topk"}
+
+// routed tells whether a family has routers, whose micro-batches are one group in a stream.
+func routed(family string) bool {
+	return slices.Contains([]string{"threshold", "choice", "topk"}, family)
+}
 
 // programs are the binaries built so far: tests share them.
 var programs struct {
@@ -187,7 +193,11 @@ func read(t *testing.T, out string) *outcome {
 		t.Fatal(err)
 	}
 	o := &outcome{dir: out, tensors: map[string][]byte{}}
-	for _, name := range []string{checkpoint.WeightsFile, checkpoint.OptimizerFile} {
+	files := []string{checkpoint.WeightsFile, checkpoint.OptimizerFile}
+	if _, err := os.Stat(filepath.Join(c.Path, checkpoint.RouterFile)); err == nil {
+		files = append(files, checkpoint.RouterFile)
+	}
+	for _, name := range files {
 		var texts []*bytes.Buffer
 		var names []string
 		if err := c.Load(name, func(x *safetensors.Tensor) (io.Writer, error) {

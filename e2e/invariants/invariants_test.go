@@ -71,6 +71,43 @@ func TestHomesChangeNothing(t *testing.T) {
 	})
 }
 
+// TestRoundedGradients: gradients that cross the link in bf16 train like those in f32 but for the
+// rounding, to the same bits wherever they wait and whether a norm that is not reached is known
+// first.
+func TestRoundedGradients(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		if family == "qwen" || family == "window" {
+			return // built as llama and gpt2 are
+		}
+		o := compiler.Options{MicroBatch: 4, Placement: "stream", Set: []string{"train.clip=1.0"}}
+		exact := train(t, program(t, family, o), out(t), args...)
+		o.GradPrecision = "bf16"
+		half := train(t, program(t, family, o), out(t), args...)
+		var e, h struct {
+			Loss float64 `json:"loss"`
+			Norm float64 `json:"grad_norm"`
+		}
+		for i := range 3 {
+			if json.Unmarshal([]byte(exact.lines[i]), &e) != nil || json.Unmarshal([]byte(half.lines[i]), &h) != nil {
+				t.Fatal(half.lines[i])
+			}
+			if d := math.Abs(h.Norm/e.Norm - 1); d > 1e-2 || d == 0 {
+				t.Errorf("step %d: the norm is %v, exact %v", i+1, h.Norm, e.Norm)
+			}
+			if d := math.Abs(h.Loss - e.Loss); d > 2e-2 {
+				t.Errorf("step %d: the loss is %v, exact %v", i+1, h.Loss, e.Loss)
+			}
+		}
+		for _, c := range []compiler.Options{{GradHome: "device"}, {GradHome: "2", HostSlots: 1, GradSlots: 1}} {
+			c.MicroBatch, c.Placement, c.GradPrecision, c.Set = o.MicroBatch, o.Placement, o.GradPrecision, o.Set
+			same(t, "rounded, at home on the device", train(t, program(t, family, c), out(t), args...), half)
+		}
+		free := train(t, program(t, family, o), out(t), append(args, "--set", "train.clip=1e30")...)
+		o.Set = []string{"train.clip=none"}
+		same(t, "rounded, without clipping", train(t, program(t, family, o), out(t), args...), free)
+	})
+}
+
 // TestSavedInputsChangeNothing: whether inputs of layers stay on the device or wait on the host,
 // bit for bit, with recompute and without, in one group of micro-batches and in several.
 func TestSavedInputsChangeNothing(t *testing.T) {
@@ -79,6 +116,9 @@ func TestSavedInputsChangeNothing(t *testing.T) {
 			{MicroBatch: 2, Placement: "stream", Recompute: "all", Set: []string{"train.clip=1.0"}},
 			{MicroBatch: 2, Groups: 2, Placement: "stream", Set: []string{"train.clip=none"}},
 		} {
+			if o.Groups > 1 && routed(family) {
+				continue
+			}
 			kept := train(t, program(t, family, o), out(t), args...)
 			for _, n := range []string{"all", "1"} {
 				o.SaveInputs = n
@@ -130,6 +170,9 @@ func TestMicroBatchesAgree(t *testing.T) {
 			{MicroBatch: 2}, // a micro-batch a group: batch-major order, the default where all is resident
 			{MicroBatch: 1, Groups: 4, Placement: "stream", Recompute: "all"},
 		} {
+			if routed(family) && (o.Groups > 1 || family == "choice") {
+				continue // in a stream one group; what an expert chooses turns with the order of sums
+			}
 			near(t, fmt.Sprintf("%d rows, %d groups %s", o.MicroBatch, o.Groups, o.Placement), train(t, program(t, family, o), out(t), args...), whole)
 		}
 	})

@@ -28,6 +28,7 @@ var delayed = []compiler.Options{
 	{MicroBatch: 2, Placement: "stream", Recompute: "all", SaveInputs: "all", Set: []string{"train.clip=1.0"}},
 	{MicroBatch: 2, Placement: "stream", SaveInputs: "1", Groups: 2, Set: []string{"train.clip=none"}},
 	{MicroBatch: 2, Placement: "stream", SaveInputs: "1", GradHome: "device", HostSlots: 1, Set: []string{"train.clip=1.0"}},
+	{MicroBatch: 4, Placement: "stream", GradPrecision: "bf16", GradHome: "2", Set: []string{"train.clip=1.0"}},
 	{MicroBatch: 2, Placement: "stream", Groups: 2, Resident: "2", DeviceWeights: 1, Set: []string{"train.clip=1.0"}},
 }
 

@@ -37,6 +37,7 @@ var stubSteps = engine.Steps{
 	Norm:       func(q device.Queue, a *engine.NormArgs) { launchAll(q, a.Grad, a.Norm, a.Scalars) },
 	Accumulate: func(q device.Queue, a *engine.AccumulateArgs) { launchAll(q, a.Sum, a.Grad) },
 	Reduce:     func(q device.Queue, a *engine.ReduceArgs) { launchAll(q, a.Norms, a.Partials, a.Scalars) },
+	Round:      func(q device.Queue, a *engine.RoundArgs) { launchAll(q, a.Half, a.Grad) },
 	Update:     func(q device.Queue, a *engine.UpdateArgs) { launchAll(q, a.Weight, a.Lo, a.M, a.V, a.Grad, a.Scalars) },
 }
 
@@ -60,6 +61,8 @@ func TestPlansKeepOrder(t *testing.T) {
 			{MicroBatch: 2, Placement: "stream", GradHome: "device", HostSlots: 1},
 			{MicroBatch: 1, Placement: "stream", GradHome: "device", Groups: 2, Set: []string{"train.clip=none"}},
 			{MicroBatch: 1, Placement: "stream", Resident: "2", DeviceWeights: 1, Groups: 2},
+			{MicroBatch: 2, Placement: "stream", GradPrecision: "bf16"},
+			{MicroBatch: 2, Target: "cuda", Placement: "stream", GradPrecision: "bf16", GradHome: "1", Resident: "1"},
 			{MicroBatch: 4, Target: "cuda"},
 			{MicroBatch: 2, Target: "cuda", Placement: "stream", Recompute: "all"},
 			{MicroBatch: 2, Target: "cuda", Placement: "stream", Groups: 2, Set: []string{"train.clip=none"}},

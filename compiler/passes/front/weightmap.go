@@ -18,7 +18,8 @@ import (
 //
 // A left side is a weight or a prefix of weights. Under a prefix, what follows it in a
 // path follows the foreign name: `ln = "ln_f"` maps ln.weight to "ln_f.weight". `[i]` ranges
-// over all instances of a unit and `{i}` in a string is the index.
+// over all instances of a unit, a second one as in `layer[i].moe.expert[e]` over the experts, and
+// `{i}` in a string is the index.
 func Weights(s *State) {
 	if s.target.model == nil {
 		return
@@ -48,32 +49,54 @@ type mapCheck struct {
 	failed  bool
 }
 
-// paramGroup is the parameters that differ in the index of their unit only.
+// paramGroup is the parameters that differ in the index of their unit, and of their expert, only.
 type paramGroup struct {
 	parts   []string // "layer", "q", "weight"
-	indexed bool     // the first part has an index
-	params  map[int]*ir.Param
-	order   []int
+	indexed []bool   // by part: it has an index
+	params  map[mapKey]*ir.Param
+	order   []mapKey
 }
 
+// mapKey is the index of a unit and that of an expert, -1 where there is none.
+type mapKey [2]int
+
 func (g *paramGroup) String() string {
-	if g.indexed {
-		return g.parts[0] + "[i]." + strings.Join(g.parts[1:], ".")
+	out := make([]string, len(g.parts))
+	for i, p := range g.parts {
+		if out[i] = p; g.indexed[i] && i == 0 {
+			out[i] += "[i]"
+		} else if g.indexed[i] {
+			out[i] += "[e]"
+		}
 	}
-	return strings.Join(g.parts, ".")
+	return strings.Join(out, ".")
+}
+
+// after is what follows the first n parts of a parameter's path, with its indices as parts.
+func (g *paramGroup) after(n int, k mapKey) []string {
+	var out []string
+	for i := n; i < len(g.parts); i++ {
+		out = append(out, g.parts[i])
+		if g.indexed[i] {
+			out = append(out, strconv.Itoa(k[1]))
+		}
+	}
+	return out
 }
 
 // index groups the model's parameters by path.
 func (c *mapCheck) index() {
 	by := map[string]*paramGroup{}
 	for _, p := range c.s.Model.Params {
-		head, rest, _ := strings.Cut(p.Path, ".")
-		name, idx, indexed := strings.Cut(head, "[")
-		k := -1
-		if indexed {
-			k, _ = strconv.Atoi(strings.TrimSuffix(idx, "]"))
+		g := &paramGroup{params: map[mapKey]*ir.Param{}}
+		k := mapKey{-1, -1}
+		for i, part := range strings.Split(p.Path, ".") {
+			name, idx, indexed := strings.Cut(part, "[")
+			if indexed {
+				k[min(i, 1)], _ = strconv.Atoi(strings.TrimSuffix(idx, "]"))
+			}
+			g.parts, g.indexed = append(g.parts, name), append(g.indexed, indexed)
 		}
-		g := &paramGroup{parts: append([]string{name}, strings.Split(rest, ".")...), indexed: indexed, params: map[int]*ir.Param{}}
 		if have := by[g.String()]; have != nil {
 			g = have
 		} else {
@@ -108,16 +131,19 @@ func (c *mapCheck) stmts(list []ast.WeightStmt) {
 func (c *mapCheck) entry(e *ast.WeightEntry) {
 	var targets [][]*paramGroup // for each left side, the groups under it
 	var depth []int
-	var index *ast.Ident
+	var index mapIndex
 	for i := range e.Targets {
 		t := &e.Targets[i]
 		groups, n, idx := c.find(t)
 		if groups == nil {
 			return
 		}
-		if i > 0 && (idx == nil) != (index == nil) || idx != nil && index != nil && idx.Name != index.Name {
-			c.fail(codeMapPath, t.Span, "the targets of one entry share one index", "write `%s` for all of them", indexText(index, idx))
-			return
+		for j := range idx {
+			a, b := index[j], idx[j]
+			if i > 0 && (a == nil) != (b == nil) || a != nil && b != nil && a.Name != b.Name {
+				c.fail(codeMapPath, t.Span, "the targets of one entry share one index", "write `%s` for all of them", indexText(a, b))
+				return
+			}
 		}
 		index = idx
 		targets, depth = append(targets, groups), append(depth, n)
@@ -148,7 +174,7 @@ func (c *mapCheck) entry(e *ast.WeightEntry) {
 			}
 			row = append(row, targets[j][k])
 		}
-		if !c.expand(e, row, suffix, v, index) {
+		if !c.expand(e, row, depth[0], v, index) {
 			return
 		}
 	}
@@ -170,13 +196,13 @@ func (c *mapCheck) fail(code string, at source.Span, message, hint string, args 
 }
 
 // expand adds the entries of one group of targets, one for each index.
-func (c *mapCheck) expand(e *ast.WeightEntry, row []*paramGroup, suffix []string, v *mapValue, index *ast.Ident) bool {
+func (c *mapCheck) expand(e *ast.WeightEntry, row []*paramGroup, depth int, v *mapValue, index mapIndex) bool {
 	for _, k := range row[0].order {
 		entry := ir.WeightMapEntry{Op: v.op(row[0].params[k].Shape), Span: e.Span}
 		for j, g := range row {
 			p := g.params[k]
 			if p == nil {
-				c.fail(codeMapValue, e.Targets[j].Span, "the targets of an entry have one range of indices", "`%s` has no index %d", g.String(), k)
+				c.fail(codeMapValue, e.Targets[j].Span, "the targets of an entry have one range of indices", "`%s` has no index %d", g.String(), max(k[0], k[1]))
 				return false
 			}
 			if at, twice := c.taken[p]; twice {
@@ -193,7 +219,7 @@ func (c *mapCheck) expand(e *ast.WeightEntry, row []*paramGroup, suffix []string
 			}
 		}
 		for _, str := range v.strings {
-			name, ok := c.foreignName(str, k, index, suffix)
+			name, ok := c.foreignName(str, k, index, row[0].after(depth, k))
 			if !ok {
 				return false
 			}

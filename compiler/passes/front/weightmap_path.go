@@ -7,19 +7,30 @@ import (
 	"github.com/megatrain/mtc/lang/diag/suggest"
 )
 
+// mapIndex are the names of the index of a unit and that of an expert, nil where there is none.
+type mapIndex [2]*ast.Ident
+
 // find returns the groups under a path, in the model's order, and how many parts the path has.
-func (c *mapCheck) find(t *ast.WeightPath) (out []*paramGroup, n int, index *ast.Ident) {
+func (c *mapCheck) find(t *ast.WeightPath) (out []*paramGroup, n int, index mapIndex) {
 	n = len(t.Parts)
 	if n == 0 {
 		c.failed = true
-		return nil, 0, nil
+		return nil, 0, index
 	}
-	index = t.Parts[0].Index
-	for i := 1; i < n; i++ {
-		if at := t.Parts[i].Index; at != nil {
-			c.fail(codeMapPath, at.Span, "only a unit has an index, and `"+t.Parts[i].Name.Name+"` is not one", "write `%s`", t.Parts[i].Name.Name)
-			return nil, 0, nil
+	for i, p := range t.Parts {
+		if p.Index == nil {
+			continue
 		}
+		if at := min(i, 1); index[at] == nil {
+			index[at] = p.Index
+		} else {
+			c.fail(codeMapPath, p.Index.Span, "a weight has an index of its unit and one of its expert", "write `%s`", p.Name.Name)
+			return nil, 0, index
+		}
+	}
+	if a, b := index[0], index[1]; a != nil && b != nil && a.Name == b.Name {
+		c.fail(codeMapPath, b.Span, "two indices of one path have one name", "write `[e]` for that of the experts")
+		return nil, 0, index
 	}
 	best := 0
 	for _, g := range c.groups {
@@ -28,24 +39,30 @@ func (c *mapCheck) find(t *ast.WeightPath) (out []*paramGroup, n int, index *ast
 			m++
 		}
 		best = max(best, m)
-		if m == n {
-			if g.indexed != (index != nil) {
-				if g.indexed {
-					c.fail(codeMapPath, t.Parts[0].Name.Span, "`"+g.parts[0]+"` has an index", "write `%s[i]`", g.parts[0])
-				} else {
-					c.fail(codeMapPath, index.Span, "`"+g.parts[0]+"` has no index", "write `%s`", g.parts[0])
-				}
-				return nil, 0, nil
-			}
-			out = append(out, g)
+		if m < n {
+			continue
 		}
+		for i, p := range t.Parts {
+			switch at := p.Index; {
+			case g.indexed[i] && at == nil:
+				c.fail(codeMapPath, p.Name.Span, "`"+p.Name.Name+"` has an index", "write `%s[%s]`", p.Name.Name, "ie"[min(i, 1):min(i, 1)+1])
+				return nil, 0, index
+			case !g.indexed[i] && at != nil && i == 0:
+				c.fail(codeMapPath, at.Span, "`"+p.Name.Name+"` has no index", "write `%s`", p.Name.Name)
+				return nil, 0, index
+			case !g.indexed[i] && at != nil:
+				c.fail(codeMapPath, at.Span, "only a unit and the experts of a mixture have an index, and `"+p.Name.Name+"` is neither", "write `%s`", p.Name.Name)
+				return nil, 0, index
+			}
+		}
+		out = append(out, g)
 	}
 	if out != nil {
 		return out, n, index
 	}
 	c.failed = true
 	c.noPath(t, best)
-	return nil, 0, nil
+	return nil, 0, index
 }
 
 // noPath reports the first part of a path that leads nowhere.
@@ -93,4 +110,14 @@ func pathText(parts []ast.WeightPart) string {
 		}
 	}
 	return out
+}
+
+// first is the name of an index.
+func (x mapIndex) first() string {
+	for _, id := range x {
+		if id != nil {
+			return id.Name
+		}
+	}
+	return ""
 }

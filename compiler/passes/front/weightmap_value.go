@@ -91,7 +91,7 @@ func (c *mapCheck) leaf(e ast.Expr, v *mapValue) (transpose, ok bool) {
 }
 
 // foreignName fills the placeholders of a name and appends the suffix under a prefix.
-func (c *mapCheck) foreignName(str *ast.String, k int, index *ast.Ident, suffix []string) (string, bool) {
+func (c *mapCheck) foreignName(str *ast.String, k mapKey, index mapIndex, suffix []string) (string, bool) {
 	var out strings.Builder
 	rest := str.Value
 	for {
@@ -101,15 +101,15 @@ func (c *mapCheck) foreignName(str *ast.String, k int, index *ast.Ident, suffix 
 			break
 		}
 		inner, tail, closed := strings.Cut(after, "}")
-		add, ok := placeholder(inner, index)
+		of, add, ok := placeholder(inner, index)
 		if !closed || !ok {
 			return "", false // reported by names
 		}
-		if k+add < 0 {
-			c.fail(codeMapValue, str.Span, "`{"+inner+"}` is negative for index "+strconv.Itoa(k), "")
+		if k[of]+add < 0 {
+			c.fail(codeMapValue, str.Span, "`{"+inner+"}` is negative for index "+strconv.Itoa(k[of]), "")
 			return "", false
 		}
-		out.WriteString(strconv.Itoa(k + add))
+		out.WriteString(strconv.Itoa(k[of] + add))
 		rest = tail
 	}
 	if len(suffix) > 0 {
@@ -118,30 +118,30 @@ func (c *mapCheck) foreignName(str *ast.String, k int, index *ast.Ident, suffix 
 	return out.String(), true
 }
 
-// placeholder reads `i`, `i + 1` or `i - 1` and returns what is added to the index.
-func placeholder(text string, index *ast.Ident) (add int, ok bool) {
-	if index == nil {
-		return 0, false
+// placeholder reads `i`, `i + 1` or `i - 1` and returns which index it is and what is added to it.
+func placeholder(text string, index mapIndex) (of, add int, ok bool) {
+	for of, id := range index {
+		if id == nil {
+			continue
+		}
+		rest, found := strings.CutPrefix(strings.TrimSpace(text), id.Name)
+		rest = strings.TrimSpace(rest)
+		if !found || rest != "" && rest[0] != '+' && rest[0] != '-' {
+			continue
+		}
+		if rest == "" {
+			return of, 0, true
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(rest[1:]))
+		if err != nil || n < 0 || n > 1<<20 {
+			return 0, 0, false
+		}
+		if rest[0] == '-' {
+			n = -n
+		}
+		return of, n, true
 	}
-	rest, found := strings.CutPrefix(strings.TrimSpace(text), index.Name)
-	if !found {
-		return 0, false
-	}
-	rest = strings.TrimSpace(rest)
-	if rest == "" {
-		return 0, true
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(rest[1:]))
-	if err != nil || n < 0 || n > 1<<20 {
-		return 0, false
-	}
-	switch rest[0] {
-	case '+':
-		return n, true
-	case '-':
-		return -n, true
-	}
-	return 0, false
+	return 0, 0, false
 }
 
 // mapNames checks the names of all weights maps of a model, branches not taken too: every
@@ -161,11 +161,11 @@ func (s *State) mapBody(m *ast.Model, list []ast.WeightStmt) {
 			s.mapBody(m, st.Then)
 			s.mapBody(m, st.Else)
 		case *ast.WeightEntry:
-			var index *ast.Ident
+			var index mapIndex
 			for i := range st.Targets {
 				for k, part := range st.Targets[i].Parts {
-					if part.Index != nil && k == 0 {
-						index = part.Index
+					if part.Index != nil {
+						index[min(k, 1)] = part.Index
 					}
 					s.mapPart(m, part.Name)
 				}
@@ -175,8 +175,8 @@ func (s *State) mapBody(m *ast.Model, list []ast.WeightStmt) {
 	}
 }
 
-// weightNames are the last parts of paths.
-var weightNames = []string{"weight", "bias"}
+// weightNames are the last parts of paths, and those of a mixture of experts.
+var weightNames = []string{"weight", "bias", "expert", "shared", "router"}
 
 func (s *State) mapPart(m *ast.Model, id ast.Ident) {
 	ls := s.labels[m]
@@ -193,7 +193,7 @@ func (s *State) mapPart(m *ast.Model, id ast.Ident) {
 	s.errorf(codeUnknown, id.Span, "the model has no weight or block `%s`", id.Name).Hint("%s", suggest.HintOr(id.Name, few(slices.Sorted(slices.Values(cands)))))
 }
 
-func (s *State) mapExpr(e ast.Expr, index *ast.Ident) {
+func (s *State) mapExpr(e ast.Expr, index mapIndex) {
 	switch e := unparen(e).(type) {
 	case *ast.String:
 		s.mapString(e, index)
@@ -216,36 +216,38 @@ func (s *State) mapExpr(e ast.Expr, index *ast.Ident) {
 	}
 }
 
-func (s *State) mapString(e *ast.String, index *ast.Ident) {
+func (s *State) mapString(e *ast.String, index mapIndex) {
 	if e.Value == "" {
 		s.errorf(codeMapValue, e.Span, "a tensor needs a name")
 		return
 	}
 	rest := e.Value
-	used := false
+	var used [2]bool
 	for {
 		_, after, found := strings.Cut(rest, "{")
 		if !found {
 			break
 		}
 		inner, tail, closed := strings.Cut(after, "}")
-		_, ok := placeholder(inner, index)
+		of, _, ok := placeholder(inner, index)
 		switch {
 		case !closed:
 			s.errorf(codeMapValue, e.Span, "`{` has no `}` in this name")
 			return
-		case !ok && index == nil:
+		case !ok && index == (mapIndex{}):
 			s.errorf(codeMapValue, e.Span, "`{%s}` has no index to stand for", inner).Hint("give the left side one: `layer[%s]`", strings.TrimSpace(inner))
 			return
 		case !ok:
 			s.errorf(codeMapValue, e.Span, "`{%s}` is not the index of this entry", inner).
-				Hint("did you mean `{%s}`? `{%s + 1}` works too", index.Name, index.Name)
+				Hint("did you mean `{%s}`? `{%s + 1}` works too", index.first(), index.first())
 			return
 		}
-		used = true
+		used[of] = true
 		rest = tail
 	}
-	if index != nil && !used {
-		s.errorf(codeMapValue, e.Span, "this name is the same for every `%s`", index.Name).Hint("write `{%s}` where the index stands", index.Name)
+	for i, id := range index {
+		if id != nil && !used[i] {
+			s.errorf(codeMapValue, e.Span, "this name is the same for every `%s`", id.Name).Hint("write `{%s}` where the index stands", id.Name)
+		}
 	}
 }
