@@ -6,6 +6,7 @@ require github.com/megatrain/mtc v0.0.0
 
 require (
 	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/text v0.44.0 // indirect
 )
 
 replace github.com/megatrain/mtc => ../../..
