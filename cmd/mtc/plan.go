@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -204,8 +205,13 @@ func writePlan(w io.Writer, c *planner.Choice) {
 	}
 	fmt.Fprintf(w, "  choices\n")
 	for _, x := range r.Choices {
+		x.Value = shortNames(x.Value)
 		for i, line := range wrapped(x.Why, 48) {
 			if i > 0 {
+				x.Flag, x.Value = "", ""
+			}
+			if len(x.Value) > 9 {
+				fmt.Fprintf(w, "    %-15s %s\n", x.Flag, x.Value)
 				x.Flag, x.Value = "", ""
 			}
 			fmt.Fprintf(w, "    %-15s %-9s %s\n", x.Flag, x.Value, line)
@@ -214,7 +220,7 @@ func writePlan(w io.Writer, c *planner.Choice) {
 	if len(r.Others) > 0 {
 		fmt.Fprintf(w, "  also tried\n")
 		for _, x := range r.Others[:min(4, len(r.Others))] {
-			for i, line := range wrapped(x.Flags, 58) {
+			for i, line := range wrapped(shortNames(x.Flags), 58) {
 				slower := ""
 				if i == 0 {
 					slower = fmt.Sprintf("%+.1f %%", 100*(x.Seconds/r.Seconds-1))
@@ -232,42 +238,61 @@ func tokensText(n int64) string {
 	return telemetry.Group(n)
 }
 
-// holds says what a memory holds by purpose, the largest first; what is small is left out.
+// holds says what a memory holds by purpose, the largest first; what is small is left out. Of an
+// arena whose buffers share memory at different times it says its own size.
 func holds(m schedule.FileMemory, memory string) string {
-	sum := map[string]int64{}
-	var names []string
+	type part struct {
+		what  string
+		bytes int64
+	}
+	var parts []part
+	var total int64
+	add := func(what string, bytes int64) {
+		total += bytes
+		for i := range parts {
+			if parts[i].what == what {
+				parts[i].bytes += bytes
+				return
+			}
+		}
+		parts = append(parts, part{what, bytes})
+	}
 	for _, a := range m.Arenas {
 		if a.Memory != memory {
 			continue
 		}
+		var sum int64
 		for _, h := range a.Holds {
-			if _, ok := sum[h.Purpose]; !ok {
-				names = append(names, h.Purpose)
-			}
-			// Purposes that share memory at different times do not add up to the arena.
-			sum[h.Purpose] += min(h.Bytes, a.Bytes)
+			sum += h.Bytes
+		}
+		if sum > a.Bytes {
+			_, what, _ := strings.Cut(a.Name, ".")
+			add(what+" that share memory", a.Bytes)
+			continue
+		}
+		for _, h := range a.Holds {
+			add(h.Purpose, h.Bytes)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		switch {
-		case sum[a] > sum[b]:
-			return -1
-		case sum[a] < sum[b]:
-			return 1
-		}
-		return 0
-	})
-	var total int64
-	for _, n := range names {
-		total += sum[n]
-	}
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.bytes, a.bytes) })
 	var out []string
-	for _, n := range names {
-		if sum[n]*100 >= total && sum[n] > 0 {
-			out = append(out, fmt.Sprintf("%s %s", n, telemetry.Bytes(sum[n])))
+	for _, p := range parts {
+		if p.bytes > 0 && p.bytes*100 >= total {
+			out = append(out, fmt.Sprintf("%s %s", p.what, telemetry.Bytes(p.bytes)))
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// shortNames shortens a list of slabs to its ends.
+func shortNames(text string) string {
+	words := strings.Fields(text)
+	for i, w := range words {
+		if names := strings.Split(w, ","); len(names) > 3 {
+			words[i] = names[0] + ",..," + names[len(names)-1]
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // wrapped breaks a text between words.
