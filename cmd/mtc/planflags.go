@@ -14,6 +14,9 @@ func planFlags(o compiler.Options) string {
 	add("--placement %s --micro-batch %d --groups %d --recompute %s", o.Placement, o.MicroBatch, o.Groups, o.Recompute)
 	if o.Placement == "stream" {
 		add("--resident %s", o.Resident)
+		if o.Slots == 1 || o.GradSlots == 1 {
+			add("--slots %d --grad-slots %d --host-slots %d", o.Slots, o.GradSlots, o.HostSlots)
+		}
 		if o.DeviceWeights > 0 {
 			add("--device-weights %d", o.DeviceWeights)
 		}

@@ -19,6 +19,7 @@ type candidate struct {
 	grads   int   // slabs, the last ones, whose whole gradient waits on the device
 	saved   int   // inputs of layers that wait on the host, the first ones; with save "auto"
 	half    bool
+	tight   bool    // one slot of each kind instead of two
 	seconds float64 // of a step, estimated
 }
 
@@ -73,6 +74,13 @@ func (c *candidate) options(s *search) compiler.Options {
 	}
 	if c.half {
 		o.GradPrecision = "bf16"
+	}
+	if c.tight {
+		for flag, to := range map[string]*int64{"slots": &o.Slots, "grad-slots": &o.GradSlots, "host-slots": &o.HostSlots} {
+			if !s.pinned(flag) {
+				*to = 1
+			}
+		}
 	}
 	o.Resident = strconv.Itoa(c.keep)
 	if c.order != nil && c.keep > 0 {

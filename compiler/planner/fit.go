@@ -13,14 +13,16 @@ func (s *search) fit(a *arrangement) []*candidate {
 	}
 	var out []*candidate
 	for _, half := range s.halves(a) {
-		for _, share := range s.shares(a) {
-			c := &candidate{arrangement: a, half: half}
-			if s.fitInputs(c, share) {
-				out = append(out, s.fitState(c)...)
+		for _, tight := range []bool{false, true} {
+			for _, share := range s.shares(a) {
+				c := &candidate{arrangement: a, half: half, tight: tight}
+				if s.fitInputs(c, share) {
+					out = append(out, s.fitState(c)...)
+				}
 			}
-		}
-		if len(out) > 0 {
-			break // what is exact is taken where it fits
+			if len(out) > 0 {
+				return out // what is exact, and has slots enough, is taken where it fits
+			}
 		}
 	}
 	return out

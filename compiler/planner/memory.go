@@ -18,6 +18,7 @@ type class struct {
 	placement string
 	grouped   bool // several groups
 	half      bool
+	tight     bool
 }
 
 // growth is the memory of a class with no state on the device beside what streams through: of
@@ -36,7 +37,7 @@ const few = 2
 
 // grow measures a class of a variant, each part when it is first asked for.
 func (s *search) grow(c *candidate) *growth {
-	k := class{c.placement, c.groups > 1, c.half}
+	k := class{c.placement, c.groups > 1, c.half, c.tight}
 	x, a := *c, *c.arrangement
 	x.arrangement = &a
 	x.keep, x.weights, x.grads, x.save, x.saved = 0, 0, 0, "none", 0

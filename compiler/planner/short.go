@@ -69,7 +69,7 @@ func (s *search) leastShort() *ShortError {
 				for _, save := range s.saves(placement) {
 					x := arrangement{v: v, placement: placement, groups: g, save: save}
 					for _, half := range s.halves(&x) {
-						c := &candidate{arrangement: &x, half: half}
+						c := &candidate{arrangement: &x, half: half, tight: placement == "stream"}
 						m, ok := s.least(c)
 						if ok && m.within(s.device, s.host) {
 							m, ok = s.measured(c) // the estimate was too kind

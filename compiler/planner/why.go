@@ -53,6 +53,10 @@ func (c *Choice) explain(s *search) {
 		add("recompute", o.Recompute, "what backward reads is kept, nothing is computed twice")
 	}
 	if o.Placement == "stream" {
+		if o.Slots == 1 || o.GradSlots == 1 {
+			add("slots", fmt.Sprint(o.Slots), "there is no room for a second one")
+			add("grad-slots", fmt.Sprint(o.GradSlots), "there is no room for a second one")
+		}
 		if o.DeviceWeights > 0 {
 			add("device-weights", fmt.Sprint(o.DeviceWeights), "these layers' weights cross once a step")
 		}
