@@ -89,6 +89,11 @@ func showOp(w io.Writer, d *op.Def) {
 		doc := wrapText(p.Doc, 80-name-kind-6)
 		fmt.Fprintf(w, "  %-*s  %-*s  %s\n", name, p.Name, kind, kindText(&p), strings.Join(doc, "\n"+strings.Repeat(" ", name+kind+6)))
 	}
+	if d.Expands {
+		for i := range d.Params {
+			showCtors(w, d.Params[i].Name, d.Params[i].Ctors)
+		}
+	}
 	fmt.Fprintf(w, "\ncomputes\n  %s\n\nexample\n  %s\n", d.Formula, d.Example)
 	if n := exampleNode(d); n != nil {
 		fmt.Fprintf(w, "  gives %s", n.Out.Type)
@@ -143,7 +148,35 @@ func exampleText(d *op.Def) string {
 	if strings.Contains(d.Example, "position") || strings.Contains(d.Example, "tokens") {
 		ex = diag.Example{In: "forward", Text: "x = wte: embed(tokens, V, D)\n" + d.Example + "\nlayer(x)\nreturn head: linear(x, V)\n"}
 	}
-	return ex.File()["m.mt"]
+	text := ex.File()["m.mt"]
+	if d.Expands {
+		const layer = "  block layer(x) {"
+		text = strings.Replace(text, layer, "  block mlp(x, width) { return down: linear(relu2(up: linear(x, width)), D) }\n"+layer, 1)
+	}
+	return text
+}
+
+// showCtors shows what constructors of a parameter take, and those of their parameters.
+func showCtors(w io.Writer, param string, ctors []op.Ctor) {
+	for _, c := range ctors {
+		fmt.Fprintf(w, "\n%s = %s\n", param, signature(&op.Def{Name: c.Name, Params: c.Params}))
+		width := 0
+		for _, p := range c.Params {
+			width = max(width, len(p.Name))
+		}
+		for _, p := range c.Params {
+			doc := p.Doc
+			if p.Kind == op.Word {
+				doc += ": " + kindText(&p)
+			}
+			fmt.Fprintf(w, "  %-*s  %s\n", width, p.Name, strings.Join(wrapText(doc, 80-width-4), "\n"+strings.Repeat(" ", width+4)))
+		}
+	}
+	for _, c := range ctors {
+		for i := range c.Params {
+			showCtors(w, c.Params[i].Name, c.Params[i].Ctors)
+		}
+	}
 }
 
 // exampleNode compiles the example of an op and returns its node, nil when the example does not
@@ -154,12 +187,19 @@ func exampleNode(d *op.Def) *ir.Node {
 	if err != nil || res.Model == nil {
 		return nil
 	}
+	var last *ir.Node
 	for _, u := range res.Model.Units {
 		for _, n := range u.Graph.Nodes {
-			if n.Call.Def == d && strings.Contains(d.Example, n.Span.Text()) {
+			if !strings.Contains(d.Example, n.Span.Text()) {
+				continue
+			}
+			if n.Call.Def == d {
 				return n
+			}
+			if d.Expands && n.Call.Def.Room == d.Package() {
+				last = n // what the op became, its result last
 			}
 		}
 	}
-	return nil
+	return last
 }
