@@ -26,6 +26,7 @@ type command struct {
 	add    *AccumulateArgs
 	reduce *ReduceArgs
 	update *UpdateArgs
+	round  *RoundArgs
 }
 
 // prepare resolves the tasks of a list for the steps of one parity.
@@ -62,7 +63,10 @@ func (e *Engine) resolve(t *plan.Task, parity int) (command, error) {
 			Norm:    e.Ptr(t.Bind.Norms, copyOf).At(8 * int64(t.Slab)),
 			Scalars: e.Ptr(t.Bind.Scalars, copyOf),
 			Elems:   e.plan.Slabs[t.Slab].Elems,
+			Half:    e.plan.Slabs[t.Slab].HalfGrad,
 		}
+	case plan.Round:
+		c.round = &RoundArgs{Half: e.Ptr(t.Dst, copyOf), Grad: e.Ptr(t.Src, copyOf), Elems: e.plan.Slabs[t.Slab].Elems}
 	case plan.Accumulate:
 		c.add = &AccumulateArgs{
 			Sum:   e.Ptr(t.Dst, copyOf).At(t.DstOff),
@@ -88,6 +92,7 @@ func (e *Engine) resolve(t *plan.Task, parity int) (command, error) {
 			Scalars: e.Ptr(t.Bind.Scalars, copyOf),
 			Elems:   s.Elems,
 			Decay:   s.Decay,
+			Half:    s.HalfGrad,
 			AdamW:   e.plan.Train.Optimizer,
 		}
 	default: // the copies

@@ -13,6 +13,7 @@ type Steps struct {
 	Accumulate func(q device.Queue, a *AccumulateArgs)
 	Reduce     func(q device.Queue, a *ReduceArgs)
 	Update     func(q device.Queue, a *UpdateArgs)
+	Round      func(q device.Queue, a *RoundArgs)
 }
 
 // NormArgs: Norm = sum over i of Grad[i]^2, in float64. With Scalars, ScalarSkip is set when
@@ -22,6 +23,14 @@ type NormArgs struct {
 	Norm    device.Ptr // f64
 	Scalars device.Ptr // [plan.NumScalars] f64, or nil
 	Elems   int64
+	Half    bool // Grad is bf16
+}
+
+// RoundArgs: Half = Grad, rounded to the nearest bf16.
+type RoundArgs struct {
+	Half  device.Ptr // [Elems] bf16
+	Grad  device.Ptr // [Elems] f32
+	Elems int64
 }
 
 // AccumulateArgs: Sum += Grad.
@@ -48,5 +57,6 @@ type UpdateArgs struct {
 	M, V, Grad   device.Ptr // [Elems] f32, as Weight without Lo
 	Scalars      device.Ptr
 	Elems, Decay int64
+	Half         bool // Grad is bf16
 	AdamW        plan.AdamW
 }

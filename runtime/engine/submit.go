@@ -50,6 +50,8 @@ func (e *Engine) enqueue(q device.Queue, c *command) {
 		e.steps.Reduce(q, c.reduce)
 	case plan.Update:
 		e.steps.Update(q, c.update)
+	case plan.Round:
+		e.steps.Round(q, c.round)
 	default:
 		q.Copy(c.dst, c.src, c.bytes)
 	}

@@ -16,6 +16,7 @@ type AdamWArgs struct {
 	Elems, Decay                int64
 	Beta1, Beta2, Eps           float64
 	WeightDecay                 float64
+	Half                        bool // Grad is bf16, on the CPU; an even number of Elems
 }
 
 // AdamW launches one step of AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2 with
@@ -30,7 +31,7 @@ func AdamW(q device.Queue, a AdamWArgs) {
 	var args device.Args
 	args.P = [device.MaxPtrs]device.Ptr{a.Weight, a.Grad, a.M, a.V, a.Scalars}
 	args.I = [device.MaxInts]int64{a.Elems, a.Decay,
-		bits(a.Beta1), bits(a.Beta2), bits(a.Eps), bits(a.WeightDecay)}
+		bits(a.Beta1), bits(a.Beta2), bits(a.Eps), bits(a.WeightDecay), flag(a.Half)}
 	q.Launch(&adamwKernel, args)
 }
 
@@ -51,16 +52,20 @@ func adamwCPU(c device.CPU, a *device.Args) {
 	}
 	n, decay := a.I[0], a.I[1]
 	k, decayed := adamwCoefs(s, a)
-	w, g, m, v := c.F32(a.P[0], n), c.F32(a.P[1], n), c.F32(a.P[2], n), c.F32(a.P[3], n)
+	w, m, v := c.F32(a.P[0], n), c.F32(a.P[2], n), c.F32(a.P[3], n)
+	grad := gradientOf(c, a.P[1], n, a.I[6] != 0)
 	c.Parallel(n, adamwGrain, func(lo, hi int64) {
-		if d := min(hi, decay); lo < d {
-			vec.AdamWStep(w[lo:d], g[lo:d], m[lo:d], v[lo:d], &decayed)
-			lo = d
-		}
-		if lo < hi {
-			vec.AdamWStep(w[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi], &k)
-		}
+		d := max(lo, min(hi, decay))
+		grad.each(lo, d, func(lo, hi int64, g []float32) { vec.AdamWStep(w[lo:hi], g, m[lo:hi], v[lo:hi], &decayed) })
+		grad.each(d, hi, func(lo, hi int64, g []float32) { vec.AdamWStep(w[lo:hi], g, m[lo:hi], v[lo:hi], &k) })
 	})
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // adamwCoefs works out the step's numbers, without and with weight decay.

@@ -22,6 +22,13 @@ var (
 		Work: func(a *device.Args) int64 { return 8 * (a.I[0]/cudaNormBlock + 1) },
 		Next: &device.Source{Text: text, Func: "optim_norm_sum", Grid: single(1024)},
 	}
+	// The sum of blocks in bf16 is in the order of those in f32.
+	normHalfCUDA = &device.Source{
+		Text: text, Func: "optim_norm_half_terms", Grid: blocks(cudaNormBlock),
+		Work: func(a *device.Args) int64 { return 8 * (a.I[0]/cudaNormBlock + 1) },
+		Next: &device.Source{Text: text, Func: "optim_norm_sum", Grid: single(1024)},
+	}
+	roundCUDA      = &device.Source{Text: text, Func: "optim_round", Grid: blocks(cudaMapBlock)}
 	reduceCUDA     = &device.Source{Text: text, Func: "optim_reduce", Grid: single(1)}
 	accumulateCUDA = &device.Source{Text: text, Func: "optim_accumulate", Grid: blocks(cudaMapBlock)}
 	adamwCUDA      = &device.Source{Text: text, Func: "optim_adamw", Grid: blocks(cudaAdamBlock)}

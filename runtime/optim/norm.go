@@ -14,6 +14,7 @@ import (
 type SquaredNormArgs struct {
 	Grad, Norm, Scalars device.Ptr
 	Elems               int64
+	Half                bool // Grad is bf16, an even number of Elems
 }
 
 // SquaredNorm launches the sum of squares of one slab's gradient.
@@ -21,10 +22,17 @@ func SquaredNorm(q device.Queue, a SquaredNormArgs) {
 	var args device.Args
 	args.P = [device.MaxPtrs]device.Ptr{a.Grad, a.Norm, a.Scalars}
 	args.I[0] = a.Elems
+	if a.Half {
+		q.Launch(&normHalfKernel, args)
+		return
+	}
 	q.Launch(&normKernel, args)
 }
 
-var normKernel = device.Kernel{Name: "optim.SquaredNorm", CPU: normCPU, CUDA: normCUDA}
+var (
+	normKernel     = device.Kernel{Name: "optim.SquaredNorm", CPU: normCPU, CUDA: normCUDA}
+	normHalfKernel = device.Kernel{Name: "optim.SquaredNormHalf", CPU: normHalfCPU, CUDA: normHalfCUDA}
+)
 
 // normBlock is the elements of one partial sum. It is fixed, so that the result does not
 // depend on the number of cores.
@@ -84,12 +92,17 @@ func threadsSum(of []float64) float64 {
 }
 
 func normCPU(c device.CPU, a *device.Args) {
+	g := c.F32(a.P[0], a.I[0])
+	norm(c, a, func(lo, hi int64) float64 { return blockSquares(g[lo:hi]) })
+}
+
+// norm adds up the squares of blocks and says in the scalars whether they are finite.
+func norm(c device.CPU, a *device.Args, squares func(lo, hi int64) float64) {
 	n := a.I[0]
-	g := c.F32(a.P[0], n)
 	parts := make([]float64, (n+normBlock-1)/normBlock)
 	c.Parallel(int64(len(parts)), 1, func(lo, hi int64) {
 		for i := lo; i < hi; i++ {
-			parts[i] = blockSquares(g[i*normBlock : min((i+1)*normBlock, n)])
+			parts[i] = squares(i*normBlock, min((i+1)*normBlock, n))
 		}
 	})
 	sum := blocksSum(parts)

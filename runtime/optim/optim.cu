@@ -29,6 +29,30 @@ extern "C" __global__ void __launch_bounds__(256) optim_norm_terms(Args a) {
     if (threadIdx.x == 0) ((double*)a.work)[blockIdx.x] = s;
 }
 
+// The same of a gradient in bf16, in the same order: p[0] is bf16.
+extern "C" __global__ void __launch_bounds__(256) optim_norm_half_terms(Args a) {
+    const u16* g = (const u16*)a.p[0];
+    const i64 start = (i64)blockIdx.x * NORM_BLOCK, end = imin(a.i[0], start + NORM_BLOCK);
+    double of[4] = {0.0, 0.0, 0.0, 0.0};
+    const bool fast = aligned(bits_of(g)) && end - start == NORM_BLOCK;
+    for (i64 i = start + threadIdx.x * 4; i < end; i += 256 * 4) {
+        u16 h[4] = {0, 0, 0, 0};
+        if (fast) {
+            const uint2 w = *(const uint2*)(g + i);
+            h[0] = (u16)w.x, h[1] = (u16)(w.x >> 16), h[2] = (u16)w.y, h[3] = (u16)(w.y >> 16);
+        } else {
+            for (int e = 0; e < 4 && i + e < end; e++) h[e] = g[i + e];
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const double v = (double)__uint_as_float((u32)h[e] << 16);
+            of[e] += v * v;
+        }
+    }
+    const double s = block_sum<256>((of[0] + of[1]) + (of[2] + of[3]));
+    if (threadIdx.x == 0) ((double*)a.work)[blockIdx.x] = s;
+}
+
 extern "C" __global__ void __launch_bounds__(1024) optim_norm_sum(Args a) {
     const double* part = (const double*)a.work;
     const i64 n = ceil_div(a.i[0], NORM_BLOCK);
@@ -74,6 +98,28 @@ extern "C" __global__ void __launch_bounds__(MAP_THREADS) optim_accumulate(Args 
     const float* const in[2] = {first ? nullptr : (const float*)a.p[0], (const float*)a.p[1]};
     float* const out[1] = {(float*)a.p[0]};
     map<2>(a.i[0], in, out, [=](const float (&x)[2], float (&y)[1]) { y[0] = first ? x[1] : x[0] + x[1]; });
+}
+
+// ---- round: p = {half bf16, grad f32}, i = {elems, even} ----------------------------------------
+
+#define ROUND_BLOCK 4096  // elements of a block: cudaMapBlock
+
+// to_half is the bf16 nearest to x, ties to even; NaN stays NaN.
+__device__ __forceinline__ u32 to_half(float x) {
+    const u32 b = __float_as_uint(x);
+    return x != x ? (b >> 16) | 0x40u : (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
+}
+
+extern "C" __global__ void __launch_bounds__(MAP_THREADS) optim_round(Args a) {
+    u32* h = (u32*)a.p[0];
+    const float2* g = (const float2*)a.p[1];
+    const i64 pairs = a.i[0] / 2, start = (i64)blockIdx.x * (ROUND_BLOCK / 2);
+    const i64 end = imin(pairs, start + ROUND_BLOCK / 2);
+#pragma unroll 4
+    for (i64 k = start + threadIdx.x; k < end; k += MAP_THREADS) {
+        const float2 x = g[k];
+        h[k] = to_half(x.x) | to_half(x.y) << 16;
+    }
 }
 
 // ---- AdamW ----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ type AdamWSplitArgs struct {
 	Elems, Decay                int64
 	Beta1, Beta2, Eps           float64
 	WeightDecay                 float64
+	Half                        bool // Grad is bf16, on the CPU
 }
 
 // AdamWSplit launches AdamW on the exact f32 master.
@@ -27,7 +28,7 @@ func AdamWSplit(q device.Queue, a AdamWSplitArgs) {
 	var args device.Args
 	args.P = [device.MaxPtrs]device.Ptr{a.Hi, a.Grad, a.M, a.V, a.Scalars, a.Lo}
 	args.I = [device.MaxInts]int64{a.Elems, a.Decay,
-		bits(a.Beta1), bits(a.Beta2), bits(a.Eps), bits(a.WeightDecay)}
+		bits(a.Beta1), bits(a.Beta2), bits(a.Eps), bits(a.WeightDecay), flag(a.Half)}
 	q.Launch(&splitKernel, args)
 }
 
@@ -41,15 +42,17 @@ func splitCPU(c device.CPU, a *device.Args) {
 	n, decay := a.I[0], a.I[1]
 	k, decayed := adamwCoefs(s, a)
 	hi, lo := halves(c, a.P[0], n), halves(c, a.P[5], n)
-	g, m, v := c.F32(a.P[1], n), c.F32(a.P[2], n), c.F32(a.P[3], n)
+	m, v := c.F32(a.P[2], n), c.F32(a.P[3], n)
+	grad := gradientOf(c, a.P[1], n, a.I[6] != 0)
+	step := func(k *vec.AdamW) func(from, to int64, g []float32) {
+		return func(from, to int64, g []float32) {
+			vec.AdamWSplitStep(hi[from:to], lo[from:to], g, m[from:to], v[from:to], k)
+		}
+	}
 	c.Parallel(n, adamwGrain, func(from, to int64) {
-		if d := min(to, decay); from < d {
-			vec.AdamWSplitStep(hi[from:d], lo[from:d], g[from:d], m[from:d], v[from:d], &decayed)
-			from = d
-		}
-		if from < to {
-			vec.AdamWSplitStep(hi[from:to], lo[from:to], g[from:to], m[from:to], v[from:to], &k)
-		}
+		d := max(from, min(to, decay))
+		grad.each(from, d, step(&decayed))
+		grad.each(d, to, step(&k))
 	})
 }
 

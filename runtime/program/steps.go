@@ -9,7 +9,10 @@ import (
 // steps are AdamW's launchers in the terms of the engine.
 var steps = engine.Steps{
 	Norm: func(q device.Queue, a *engine.NormArgs) {
-		optim.SquaredNorm(q, optim.SquaredNormArgs{Grad: a.Grad, Norm: a.Norm, Scalars: a.Scalars, Elems: a.Elems})
+		optim.SquaredNorm(q, optim.SquaredNormArgs{Grad: a.Grad, Norm: a.Norm, Scalars: a.Scalars, Elems: a.Elems, Half: a.Half})
+	},
+	Round: func(q device.Queue, a *engine.RoundArgs) {
+		optim.Round(q, optim.RoundArgs{Half: a.Half, Grad: a.Grad, Elems: a.Elems})
 	},
 	Accumulate: func(q device.Queue, a *engine.AccumulateArgs) {
 		optim.Accumulate(q, optim.AccumulateArgs{Dst: a.Sum, Src: a.Grad, Elems: a.Elems})
@@ -28,14 +31,14 @@ var steps = engine.Steps{
 		if !a.Lo.Nil() {
 			optim.AdamWSplit(q, optim.AdamWSplitArgs{
 				Hi: a.Weight, Lo: a.Lo, Grad: a.Grad, M: a.M, V: a.V, Scalars: a.Scalars,
-				Elems: a.Elems, Decay: a.Decay,
+				Elems: a.Elems, Decay: a.Decay, Half: a.Half,
 				Beta1: a.AdamW.Beta1, Beta2: a.AdamW.Beta2, Eps: a.AdamW.Eps, WeightDecay: a.AdamW.Decay,
 			})
 			return
 		}
 		optim.AdamW(q, optim.AdamWArgs{
 			Weight: a.Weight, Grad: a.Grad, M: a.M, V: a.V, Scalars: a.Scalars,
-			Elems: a.Elems, Decay: a.Decay,
+			Elems: a.Elems, Decay: a.Decay, Half: a.Half,
 			Beta1: a.AdamW.Beta1, Beta2: a.AdamW.Beta2, Eps: a.AdamW.Eps, WeightDecay: a.AdamW.Decay,
 		})
 	},
