@@ -103,11 +103,19 @@ func keys(t *tab) error {
 	return nil
 }
 
-// middle is a point of the compute lane where a task is.
+// middle is a point of the compute lane where a task is: it zooms to the lane's first one.
 func (t *tab) middle() (x, y float64, err error) {
+	if err = t.eval("canvas.focus()", nil); err != nil {
+		return 0, 0, err
+	}
+	for _, key := range []string{"n", "n", "z", "Escape"} {
+		if err = t.key(key); err != nil {
+			return 0, 0, err
+		}
+	}
 	var box struct{ X, Y, Width float64 }
 	err = t.eval("(() => { const b = canvas.getBoundingClientRect(); return { x: b.x, y: b.y, width: b.width }; })()", &box)
-	return box.X + 84 + (box.Width-98)*0.2, box.Y + 24 + 22 + 15, err
+	return box.X + 84 + (box.Width-98)*0.5, box.Y + 24 + 22 + 15, err
 }
 
 func click(t *tab) error {
