@@ -72,7 +72,8 @@ type Kernel struct {
 	CPU  func(c CPU, a *Args) // reference or fast CPU code; runs on the lane's goroutine
 	CUDA *Source              // nil until the op has a CUDA kernel
 	// Matmul describes the launch as a matrix product, which a device with a library for it
-	// runs there. CUDA is then not needed.
+	// runs there. CUDA is then not needed, except for an epilogue: it follows the plain product
+	// where the library does not do the epilogue.
 	Matmul func(a *Args) Matmul
 }
 

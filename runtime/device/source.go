@@ -74,6 +74,25 @@ const (
 	GradDtype // a weight gradient
 )
 
+// Epilogue is what becomes of a product's sums before they are stored as D.
+type Epilogue uint8
+
+// The epilogues. GELU is the tanh form.
+const (
+	NoEpilogue Epilogue = iota
+	Gelu                // D = gelu(sum); Aux, when not nil, gets the sum
+	GeluGrad            // D = sum * gelu'(Aux)
+)
+
+// Plain is the product without its epilogue: into Aux where that is to hold the sums.
+func (m Matmul) Plain() Matmul {
+	if m.Epilogue == Gelu && !m.Aux.Nil() {
+		m.D = m.Aux
+	}
+	m.Epilogue, m.Aux = NoEpilogue, Ptr{}
+	return m
+}
+
 // Matmul is D = op(A) op(B) + C + bias, row-major: op(A) is [M, K], op(B) [K, N], D and C
 // [M, N]. With TransA, A is stored [K, M]; with TransB, B is stored [N, K]. The rows of A and of
 // D may lie LDA and LDD elements apart, as they are stored; those of B and C are dense.
@@ -82,6 +101,8 @@ type Matmul struct {
 	M, N, K          int64
 	A, B, C, D, Bias Ptr
 	LDA, LDD         int64 // 0: dense
+	Epilogue         Epilogue
+	Aux              Ptr // [M, N] activations, dense: what the epilogue writes or reads besides
 	TransA, TransB   bool
 	DA, DB, DD       Dtype // C is as D, Bias as B
 }

@@ -90,9 +90,11 @@ func (d *Def) ByName(fn string) *Launch {
 	if d.Advance != nil && d.Advance.Func == fn {
 		return d.Advance
 	}
-	for i := range d.Backward {
-		if d.Backward[i].Func == fn {
-			return &d.Backward[i]
+	for _, list := range [][]Launch{d.Backward, d.Fused} {
+		for i := range list {
+			if list[i].Func == fn {
+				return &list[i]
+			}
 		}
 	}
 	return nil

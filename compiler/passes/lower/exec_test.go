@@ -43,6 +43,7 @@ var launchers = map[string]any{
 	"layernorm.Forward": layernorm.Forward, "layernorm.Backward": layernorm.Backward,
 	"linear.Forward": linear.Forward, "linear.BackwardInput": linear.BackwardInput,
 	"linear.BackwardWeight": linear.BackwardWeight, "linear.BackwardBias": linear.BackwardBias,
+	"linear.ForwardGelu": linear.ForwardGelu, "linear.BackwardInputGelu": linear.BackwardInputGelu,
 	"mul.Forward": mul.Forward, "mul.BackwardA": mul.BackwardA, "mul.BackwardB": mul.BackwardB,
 	"relu.Forward": relu.Forward, "relu.Backward": relu.Backward,
 	"rmsnorm.Forward": rmsnorm.Forward, "rmsnorm.Backward": rmsnorm.Backward,

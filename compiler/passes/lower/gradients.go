@@ -36,6 +36,7 @@ func Gradients(l *Lowering) {
 			b.finishInputs()
 			b.zeroUnwritten()
 		}
+		forward, b.insts = b.epilogues(forward, b.insts)
 		l.split(b, b.residuals(forward, b.insts), b.insts)
 		l.advance(b)
 	}

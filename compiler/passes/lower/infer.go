@@ -28,6 +28,7 @@ func Infer(l *Lowering) {
 			b.inLoop, b.sizes, b.emit = true, sizeFull(t.Graph, 1, 1), sizeFull(t.Graph, 1, 1)
 			b.cached(last)
 		}
+		b.insts, _ = b.epilogues(b.insts, nil)
 		b.insts = b.residuals(b.insts, nil)
 		pins := map[*value]pin{}
 		l.placeOutputs(b, pins)

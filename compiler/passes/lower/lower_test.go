@@ -371,6 +371,37 @@ func TestResiduals(t *testing.T) {
 	}
 }
 
+// TestEpilogues: in a layer like GPT-2's no GELU is left; its sums are kept for backward, and in
+// generation they are not.
+func TestEpilogues(t *testing.T) {
+	p := mustLower(t, oddModel(t, 2, func(u *unitBuilder, x *ir.Value) *ir.Value {
+		return u.add(x, u.linear("down", 10, u.op("gelu", "", nil, u.linear("up", 24, x))))
+	}), small)
+	i := slices.IndexFunc(p.Templates, func(t *ir.Template) bool { return t.Name == "layer" })
+	for kind, want := range map[plan.Func]string{plan.Forward: "ForwardGelu with Pre", plan.Infer: "ForwardGelu", plan.Backward: "BackwardInputGelu with Pre"} {
+		var got []string
+		for _, s := range p.Templates[i].Funcs[kind].Body {
+			c, ok := s.(*ir.Call)
+			if !ok {
+				continue
+			}
+			if c.Op.Def.Name == "gelu" {
+				t.Errorf("%s: gelu.%s is left", kind, c.Launch.Func)
+			}
+			if strings.HasSuffix(c.Launch.Func, "Gelu") {
+				name := c.Launch.Func
+				if slices.ContainsFunc(c.Args, func(a ir.Arg) bool { return a.Field == "Pre" && a.Place.Region != ir.RNil }) {
+					name += " with Pre"
+				}
+				got = append(got, name)
+			}
+		}
+		if !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
+	}
+}
+
 func TestRecomputeOmitsWhatBackwardDoesNotRead(t *testing.T) {
 	o := small
 	o.Recompute = "layer"

@@ -59,13 +59,13 @@ static int lt_destroy(void* h) { return p_destroy(h); }
 typedef struct {
 	void *desc, *a, *b, *d;
 	heuristic_t best;
-	int bias, found;
+	int bias, aux, found;
 } plan_t;
 
 enum { R_32F = 0, R_16BF = 14 };
-enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS = 8, DESC_BIAS_TYPE = 26 };
+enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS = 8, DESC_AUX = 11, DESC_AUX_LD = 12, DESC_BIAS_TYPE = 26 };
 enum { PREF_WORKSPACE = 1, PREF_REDUCTION = 3, PREF_ALIGN_A = 5, PREF_ALIGN_B, PREF_ALIGN_C, PREF_ALIGN_D };
-enum { EPILOGUE_BIAS = 4 };
+enum { EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_GELU_GRAD = 64, EPILOGUE_AUX = 128 };
 // Partial sums of a split k are added in the compute type, in one order.
 enum { REDUCTION_COMPUTE_TYPE = 2 };
 
@@ -79,19 +79,25 @@ static void lt_plan_free(plan_t* p) {
 
 // lt_plan makes D = op(A) op(B), D being m x n and all of it column-major.
 static int lt_plan(void* h, plan_t** out, int compute, int m, int n, int k, int ta, int tb,
-		int64_t lda, int64_t ldb, int64_t ldd, int type_a, int type_b, int type_d, int bias, int bias_type, uint32_t align, uint64_t workspace) {
+		int64_t lda, int64_t ldb, int64_t ldd, int type_a, int type_b, int type_d, int bias, int bias_type, uint32_t align, uint64_t workspace,
+		int gelu, int aux) {
 	plan_t* p = calloc(1, sizeof *p);
 	void* pref = 0;
 	uint32_t reduction = REDUCTION_COMPUTE_TYPE;
 	int rc, found = 0;
 	*out = 0;
 	p->bias = bias;
+	p->aux = aux;
 	if ((rc = p_desc_create(&p->desc, compute, R_32F))) goto fail;
 	if ((rc = p_desc_set(p->desc, DESC_TRANSA, &ta, sizeof ta))) goto fail;
 	if ((rc = p_desc_set(p->desc, DESC_TRANSB, &tb, sizeof tb))) goto fail;
+	int32_t epilogue = (bias ? EPILOGUE_BIAS : 0) | (gelu == 1 ? EPILOGUE_GELU : gelu == 2 ? EPILOGUE_GELU_GRAD : 0) | (aux ? EPILOGUE_AUX : 0);
+	if (epilogue && (rc = p_desc_set(p->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue))) goto fail;
+	if (aux) {
+		int64_t ld = m; // of activations, dense
+		if ((rc = p_desc_set(p->desc, DESC_AUX_LD, &ld, sizeof ld))) goto fail;
+	}
 	if (bias) {
-		int32_t epilogue = EPILOGUE_BIAS;
-		if ((rc = p_desc_set(p->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue))) goto fail;
 		if ((rc = p_desc_set(p->desc, DESC_BIAS_TYPE, &bias_type, sizeof bias_type))) goto fail;
 	}
 	if ((rc = p_layout_create(&p->a, type_a, ta ? k : m, ta ? m : k, lda))) goto fail;
@@ -118,7 +124,7 @@ static size_t lt_workspace(plan_t* p) { return p->best.workspace; }
 static __thread CUcontext current;
 
 static int lt_matmul(CUcontext ctx, void* h, plan_t* p, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t bias,
-		int add, uint64_t work, size_t room, void* stream) {
+		uint64_t aux, int add, uint64_t work, size_t room, void* stream) {
 	const float one = 1, beta = add ? 1 : 0;
 	if (current != ctx) {
 		if (cuCtxSetCurrent(ctx)) return 1;
@@ -127,6 +133,11 @@ static int lt_matmul(CUcontext ctx, void* h, plan_t* p, uint64_t a, uint64_t b, 
 	if (p->bias) {
 		const void* at = (const void*)(uintptr_t)bias;
 		int rc = p_desc_set(p->desc, DESC_BIAS, &at, sizeof at);
+		if (rc) return rc;
+	}
+	if (p->aux) {
+		const void* at = (const void*)(uintptr_t)aux;
+		int rc = p_desc_set(p->desc, DESC_AUX, &at, sizeof at);
 		if (rc) return rc;
 	}
 	return p_matmul(h, p->desc, &one, (const void*)(uintptr_t)a, p->a, (const void*)(uintptr_t)b, p->b, &beta,
@@ -158,8 +169,8 @@ type blas struct {
 // product is a matrix product that has been seen.
 type product struct {
 	key  productKey
-	plan *C.plan_t
-	room int64 // workspace
+	plan *C.plan_t // nil: the library does not do its epilogue
+	room int64     // workspace
 }
 
 // productKey is all that the choice of an algorithm depends on.
@@ -169,6 +180,8 @@ type productKey struct {
 	transA, transB bool
 	da, db, dd     device.Dtype
 	bias           bool
+	epilogue       device.Epilogue
+	aux            bool
 	align          uint32
 }
 
@@ -221,7 +234,9 @@ func (b *blas) close() {
 		return
 	}
 	for _, p := range b.plans {
-		C.lt_plan_free(p.plan)
+		if p.plan != nil {
+			C.lt_plan_free(p.plan)
+		}
 	}
 	C.lt_destroy(b.handle)
 }
@@ -238,22 +253,22 @@ func (e blasError) Error() string {
 	return fmt.Sprintf("cuBLASLt status %d (%s)", int(e), name)
 }
 
-// matmul runs D = op(A) op(B) + C + bias.
-func (s *stream) matmul(k *device.Kernel, a *device.Args) error {
+// matmul runs D = op(A) op(B) + C + bias. It is whole unless the epilogue is left to do.
+func (s *stream) matmul(k *device.Kernel, a *device.Args) (whole bool, err error) {
 	m := k.Matmul(a)
 	if m.M == 0 || m.N == 0 {
-		return nil
+		return true, nil
 	}
 	b, err := s.dev.blas()
 	if err != nil {
-		return err
+		return false, err
 	}
-	p, err := b.find(s.dev, &m)
+	p, whole, err := b.find(s.dev, &m)
 	if err != nil {
-		return fmt.Errorf("[%d, %d] x [%d, %d]: %w", m.M, m.K, m.K, m.N, err)
+		return false, fmt.Errorf("[%d, %d] x [%d, %d]: %w", m.M, m.K, m.K, m.N, err)
 	}
 	if err := s.reserve(p.room); err != nil {
-		return err
+		return false, err
 	}
 	d := s.dev
 	c := m.D
@@ -263,34 +278,46 @@ func (s *stream) matmul(k *device.Kernel, a *device.Args) error {
 	// Row-major D is column-major D^T = op(B)^T op(A)^T: the operands change places.
 	rc := C.lt_matmul(d.ctx, b.handle, p.plan, C.uint64_t(d.resolve(m.B)), C.uint64_t(d.resolve(m.A)),
 		C.uint64_t(d.resolve(c)), C.uint64_t(d.resolve(m.D)), C.uint64_t(d.resolve(m.Bias)),
-		flag(!m.C.Nil()), C.uint64_t(s.scratch), C.size_t(s.room), unsafe.Pointer(s.handle))
+		C.uint64_t(d.resolve(m.Aux)), flag(!m.C.Nil()), C.uint64_t(s.scratch), C.size_t(s.room), unsafe.Pointer(s.handle))
 	if rc != 0 {
-		return blasError(rc)
+		return false, blasError(rc)
 	}
-	return nil
+	return whole, nil
 }
 
-// prepare chooses the algorithm of a product and returns its workspace.
-func (s *stream) prepare(m *device.Matmul) (int64, error) {
+// prepare chooses the algorithm of a product and returns its workspace, and whether the library
+// does all of it.
+func (s *stream) prepare(m *device.Matmul) (room int64, whole bool, err error) {
 	if m.M == 0 || m.N == 0 {
-		return 0, nil
+		return 0, true, nil
 	}
 	b, err := s.dev.blas()
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	p, err := b.find(s.dev, m)
+	p, whole, err := b.find(s.dev, m)
 	if err != nil {
-		return 0, fmt.Errorf("[%d, %d] x [%d, %d]: %w", m.M, m.K, m.K, m.N, err)
+		return 0, false, fmt.Errorf("[%d, %d] x [%d, %d]: %w", m.M, m.K, m.K, m.N, err)
 	}
-	return p.room, nil
+	return p.room, whole, nil
 }
 
-// find returns the product with its algorithm.
-func (b *blas) find(d *Device, m *device.Matmul) (*product, error) {
+// find returns the product with its algorithm. Where the library does not do the epilogue, m
+// becomes the product without, and the rest is left to the caller.
+func (b *blas) find(d *Device, m *device.Matmul) (p *product, whole bool, err error) {
+	if p, err = b.look(d, m); err != nil || p.plan != nil {
+		return p, true, err
+	}
+	*m = m.Plain()
+	p, err = b.look(d, m)
+	return p, false, err
+}
+
+// look finds or makes the product as it is described.
+func (b *blas) look(d *Device, m *device.Matmul) (*product, error) {
 	key := productKey{m: m.M, n: m.N, k: m.K, lda: m.LDA, ldd: m.LDD, transA: m.TransA, transB: m.TransB,
-		da: m.DA, db: m.DB, dd: m.DD, bias: !m.Bias.Nil()}
-	all := d.resolve(m.A) | d.resolve(m.B) | d.resolve(m.C) | d.resolve(m.D) | d.resolve(m.Bias) | 256
+		da: m.DA, db: m.DB, dd: m.DD, bias: !m.Bias.Nil(), epilogue: m.Epilogue, aux: !m.Aux.Nil()}
+	all := d.resolve(m.Aux) | d.resolve(m.A) | d.resolve(m.B) | d.resolve(m.C) | d.resolve(m.D) | d.resolve(m.Bias) | 256
 	key.align = 1 << bits.TrailingZeros64(all)
 	for i := range b.plans {
 		if b.plans[i].key == key {
@@ -331,9 +358,18 @@ func (b *blas) choose(d *Device, key productKey) (*product, error) {
 	var plan *C.plan_t
 	try := func() C.int {
 		return C.lt_plan(b.handle, &plan, compute, C.int(key.n), C.int(key.m), C.int(key.k), flag(key.transB), flag(key.transA),
-			C.int64_t(ldb), C.int64_t(lda), C.int64_t(ldd), d.dtype(key.db), d.dtype(key.da), d.dtype(key.dd), flag(key.bias), biasType, C.uint32_t(key.align), blasWorkspace)
+			C.int64_t(ldb), C.int64_t(lda), C.int64_t(ldd), d.dtype(key.db), d.dtype(key.da), d.dtype(key.dd), flag(key.bias), biasType, C.uint32_t(key.align), blasWorkspace,
+			C.int(key.epilogue), flag(key.aux))
+	}
+	if key.epilogue != device.NoEpilogue && (d.opt.F32 || d.noEpilogues || key.n%8 != 0 || key.align < 16) {
+		b.plans = append(b.plans, product{key: key})
+		return &b.plans[len(b.plans)-1], nil
 	}
 	rc := try()
+	if rc != 0 && key.epilogue != device.NoEpilogue {
+		b.plans = append(b.plans, product{key: key})
+		return &b.plans[len(b.plans)-1], nil
+	}
 	if rc == notSupported && compute != compute32F {
 		compute = compute32F
 		rc = try()

@@ -16,6 +16,7 @@
 // MTC_CUDA_SYNC=1 waits after every launch, so that a kernel that fails is named exactly.
 // MTC_CUDA_WAIT=host does without streams that wait on memory: the submitting thread waits for
 // the host lane in their place, as it does where the driver has no such waits.
+// MTC_CUDA_EPILOGUE=0 runs a GELU beside a product as a kernel of its own.
 //
 // MTC_PINNED=64MiB is the most host memory that is locked. What is not goes through a small ring.
 //
@@ -64,17 +65,19 @@ type Device struct {
 	total     int64
 	maxShared int32
 	target    device.Target
-	noWaits   bool  // the driver has no waits on memory: the submitter waits
-	syncAll   bool  // MTC_CUDA_SYNC
-	failAt    int64 // MTC_CUDA_FAIL, 0: never
-	backing   *backing
-	unsettled atomic.Bool // host arenas are still being backed
-	bounce    bounce
-	times     times
-	pinLimit  int64 // MTC_PINNED
-	pinned    atomic.Int64
-	pool      *cpu.Device
-	jitter    *jitter // nil: none
+	noWaits   bool // the driver has no waits on memory: the submitter waits
+	syncAll   bool // MTC_CUDA_SYNC
+	// noEpilogues is MTC_CUDA_EPILOGUE=0: what follows a product is a kernel of its own.
+	noEpilogues bool
+	failAt      int64 // MTC_CUDA_FAIL, 0: never
+	backing     *backing
+	unsettled   atomic.Bool // host arenas are still being backed
+	bounce      bounce
+	times       times
+	pinLimit    int64 // MTC_PINNED
+	pinned      atomic.Int64
+	pool        *cpu.Device
+	jitter      *jitter // nil: none
 
 	streams [device.Host]*stream
 	copies  streamHandle // of Read and Write
@@ -111,6 +114,7 @@ func New(o Options) (*Device, error) {
 	}
 	d := &Device{opt: o, name: info.Name, arch: kit.Arch(info.Major, info.Minor), major: info.Major, total: info.Memory}
 	d.syncAll = os.Getenv("MTC_CUDA_SYNC") == "1"
+	d.noEpilogues = os.Getenv("MTC_CUDA_EPILOGUE") == "0"
 	d.noWaits = os.Getenv("MTC_CUDA_WAIT") == "host"
 	d.failAt, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_FAIL"), 10, 64)
 	if d.pinLimit, err = pinLimit(os.Getenv("MTC_PINNED")); err != nil {

@@ -115,7 +115,9 @@ func (s *stream) launch(k *device.Kernel, a *device.Args) (err error) {
 		}
 	}()
 	if k.Matmul != nil {
-		return s.matmul(k, a)
+		if whole, err := s.matmul(k, a); err != nil || whole {
+			return err
+		}
 	}
 	first := k.CUDA.For(s.dev.target, a)
 	if first == nil || first.Grid == nil {

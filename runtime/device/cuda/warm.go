@@ -99,9 +99,11 @@ func (n *notes) Launch(k *device.Kernel, a device.Args) {
 	}
 	if k.Matmul != nil {
 		m := k.Matmul(&a)
-		room, err := n.stream.prepare(&m)
+		room, whole, err := n.stream.prepare(&m)
 		n.err, n.room = err, max(n.room, room)
-		return
+		if err != nil || whole {
+			return
+		}
 	}
 	for src := k.CUDA.For(n.stream.dev.target, &a); src != nil && src.Grid != nil; src = src.Next { // a kernel without is refused when it is launched
 		g := src.Grid(&a)

@@ -30,6 +30,7 @@ var Def = &op.Def{
 		{Name: "init", Kind: op.InitKind, Default: op.None(), Doc: "how the weight starts; none: the model's init"},
 	},
 	Infer:   infer,
+	Fused:   fused,
 	RowWise: true,
 	Pitched: true,
 	Forward: op.WithCost(op.Launch{

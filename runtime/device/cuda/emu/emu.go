@@ -100,7 +100,10 @@ var ptx = regexp.MustCompile(`\basm\b|\bMTC_MMA\b|\bMTC_HOPPER\b`)
 
 func (d *Device) run(k *device.Kernel, a *device.Args) error {
 	if k.Matmul != nil {
-		return d.matmul(k.Matmul(a))
+		m := k.Matmul(a)
+		if err := d.matmul(m.Plain()); err != nil || m.Epilogue == device.NoEpilogue {
+			return err
+		}
 	}
 	if k.CUDA == nil {
 		return errors.New("no CUDA kernel")

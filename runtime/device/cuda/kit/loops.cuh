@@ -23,6 +23,21 @@ __device__ __forceinline__ float logistic(float x) {
 #endif
 }
 
+// gelu_tanh is GELU in its tanh form: x * logistic(2 u), u = sqrt(2/pi) (x + 0.044715 x^3), which
+// loses nothing where tanh is near -1; gelu_tanh_slope is its derivative.
+#define GELU_TWICE 1.5957691216057308f
+#define GELU_TWICE_CUBIC (GELU_TWICE * 0.044715f)
+
+__device__ __forceinline__ float gelu_tanh(float x) {
+    return x * logistic(x * (GELU_TWICE + GELU_TWICE_CUBIC * x * x));
+}
+__device__ __forceinline__ float gelu_tanh_slope(float x) {
+    const float s = logistic(x * (GELU_TWICE + GELU_TWICE_CUBIC * x * x));
+    // s (1 - s) is 0 long before x^3 is not finite.
+    const float bend = s * (1.0f - s);
+    return s + (bend == 0.0f ? 0.0f : x * bend * (GELU_TWICE + 3.0f * GELU_TWICE_CUBIC * x * x));
+}
+
 // ---- elements ------------------------------------------------------------------------------
 
 #define MAP_THREADS 256
