@@ -51,14 +51,14 @@ var inside = []struct {
 	region ir.Region
 	title  string
 }{
-	{ir.RSaved, "in Saved"}, {ir.RState, "in State"}, {ir.RWork, "in Work"},
+	{ir.RSaved, "in Saved"}, {ir.RState, "in State"}, {ir.RWork, "in Work"}, {ir.RTargets, "behind the targets"},
 }
 
 // nameOffsets names the constants of a function's locals.
 func (w *funcWriter) nameOffsets(taken localNames) {
 	for _, l := range w.locals {
 		for _, in := range inside {
-			if l.place.Region == in.region {
+			if l.place.Region == in.region && (in.region != ir.RTargets || l.place.Off != 0) {
 				l.off = taken.take(camel(w.goName()) + camel(l.name))
 			}
 		}
@@ -73,6 +73,9 @@ func (w *funcWriter) offsets(b *bytes.Buffer) {
 	for _, in := range inside {
 		var lines [][3]string
 		for _, l := range w.inRegion(in.region) {
+			if l.off == "" {
+				continue // the targets themselves
+			}
 			lines = append(lines, [3]string{l.off, fmt.Sprint(l.place.Off), comment(l)})
 		}
 		if len(lines) > 0 {
