@@ -146,6 +146,7 @@ func inspectStep(cmd *cobra.Command, e *env, s *loaded, o inspectOptions, out *b
 			predicted.Origin(), view.Seconds(predicted.Line.Seconds), view.Percent(predicted.Line.Seconds/measured.Line.Seconds))
 	}
 	fmt.Fprintln(out)
+	predicted.WriteRouters(out)
 	s.File.WriteKinds(out, "steady")
 	fmt.Fprintln(out)
 	s.File.WriteMemory(out, false)

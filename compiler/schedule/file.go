@@ -18,18 +18,28 @@ type File struct {
 	Compiler  string `json:"compiler"`
 	Hash      string `json:"hash"`
 	Precision string `json:"precision"`
+	// Active is how many of the parameters a token passes on average; as many as Params without a
+	// mixture of experts, and then left out.
+	Active  int64        `json:"active_params,omitempty"`
+	Routers []FileRouter `json:"routers,omitempty"`
 	// Values are the parameters of the model, as text.
 	Values []plan.Value `json:"values"`
 
-	Batch     int64 `json:"batch"` // rows a step
-	Seq       int64 `json:"seq"`
-	Rows      int64 `json:"rows"` // of a micro-batch
-	Micros    int64 `json:"micros"`
-	Groups    int64 `json:"groups"`
-	Slots     int64 `json:"slots"`
-	GradSlots int64 `json:"grad_slots"`
-	Clip      bool  `json:"clip"`
-	Prefill   int64 `json:"prefill"` // positions of a prefill chunk
+	Batch  int64 `json:"batch"` // rows a step
+	Seq    int64 `json:"seq"`
+	Rows   int64 `json:"rows"` // of a micro-batch
+	Micros int64 `json:"micros"`
+	Groups int64 `json:"groups"`
+	// What a stream keeps where, left out where it is nothing: inputs of layers that are saved to
+	// the host, slabs that stream and whose gradient waits on the device, "bf16" where gradients
+	// are rounded to it for the link.
+	SavedInputs   int64  `json:"saved_inputs,omitempty"`
+	DeviceGrads   int64  `json:"device_grads,omitempty"`
+	GradPrecision string `json:"grad_precision,omitempty"`
+	Slots         int64  `json:"slots"`
+	GradSlots     int64  `json:"grad_slots"`
+	Clip          bool   `json:"clip"`
+	Prefill       int64  `json:"prefill"` // positions of a prefill chunk
 
 	Lanes []string `json:"lanes"`
 	// Templates are in the order in which the program has them.
@@ -161,7 +171,12 @@ func FileOf(p *plan.Plan) *File {
 		}
 		f.Buffers = append(f.Buffers, FileBuffer{b.Name, p.Arenas[b.Arena].Name, purpose[i+1], b.Off, b.Bytes, copies})
 	}
+	f.SavedInputs, f.DeviceGrads = p.SavedInputs, int64(p.DeviceGrads())
+	if p.HalfGrads() {
+		f.GradPrecision = "bf16"
+	}
 	f.Memory = fileMemory(p, purpose)
+	f.Routers, f.Active = fileRouters(p)
 	recorders := recordersOf(p)
 	for l := range plan.NumLists {
 		if e := p.ResultsEvent; e >= 0 && e < p.Events && recorders[l][e] >= 0 {

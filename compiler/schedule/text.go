@@ -27,7 +27,23 @@ func (f *File) WriteHead(w io.Writer) {
 	if f.Placement == Stream {
 		fmt.Fprintf(w, ", %d weight and %d gradient slots", f.Slots, f.GradSlots)
 	}
-	fmt.Fprintf(w, "\na step: %d rows of %d tokens in %s of %d", f.Batch, f.Seq, plural(f.Micros, "micro-batch"), f.Rows)
+	if f.SavedInputs > 0 {
+		fmt.Fprintf(w, ", %s saved", plural(f.SavedInputs, "input"))
+	}
+	if f.DeviceGrads > 0 {
+		fmt.Fprintf(w, ", %s on the device", plural(f.DeviceGrads, "gradient"))
+	}
+	if f.GradPrecision != "" {
+		fmt.Fprintf(w, ", gradients in %s", f.GradPrecision)
+	}
+	if len(f.Routers) > 0 {
+		fmt.Fprintln(w)
+		f.writeRouters(w)
+		fmt.Fprint(w, "a step")
+	} else {
+		fmt.Fprint(w, "\na step")
+	}
+	fmt.Fprintf(w, ": %d rows of %d tokens in %s of %d", f.Batch, f.Seq, plural(f.Micros, "micro-batch"), f.Rows)
 	if f.Groups > 1 {
 		fmt.Fprintf(w, ", %d groups", f.Groups)
 	}
@@ -108,6 +124,11 @@ func (f *File) WriteMemory(w io.Writer, all bool) {
 	fmt.Fprintf(w, "%-32s %-8s %12s\n", "program and its work memory", "host", Bytes(m.Runtime))
 	fmt.Fprintf(w, "%-32s %-8s %12s\n", "peak", "device", Bytes(m.DevicePeak))
 	fmt.Fprintf(w, "%-32s %-8s %12s\n", "peak", "host", Bytes(m.HostPeak))
+	if all && f.Params > 0 {
+		each := func(bytes int64) string { return fmt.Sprintf("%.2f B", float64(bytes)/float64(f.Params)) }
+		fmt.Fprintf(w, "%-32s %-8s %12s\n", "peak, for each parameter", "device", each(m.DevicePeak))
+		fmt.Fprintf(w, "%-32s %-8s %12s\n", "peak, for each parameter", "host", each(m.HostPeak))
+	}
 	if f.Target == "cpu" {
 		fmt.Fprintf(w, "%-32s %-8s %12s\n", "peak of the process", "both", Bytes(m.DevicePeak+m.HostPeak))
 	}

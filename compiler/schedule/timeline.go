@@ -8,9 +8,9 @@ import (
 
 // letters of a timeline, by kind.
 var letters = map[string]byte{
-	"forward": 'F', "recompute": 'R', "backward": 'B', "loss": 'L', "eval_loss": 'L', "infer": 'I',
+	"forward": 'F', "recompute": 'R', "backward": 'B', "loss": 'L', "eval_loss": 'L', "infer": 'I', "advance": 'M',
 	"feed": 'f', "prefetch": 'P', "norm": 'n', "offload": 'O', "accumulate": 'A', "reduce": 'r',
-	"report": 'r', "update": 'U', "save": 'S', "restore": 'T',
+	"report": 'r', "update": 'U', "save": 'S', "restore": 'T', "round": 'h',
 }
 
 // WriteTimeline draws a list over time, a line for each lane, on the target's nominal machine.
@@ -61,7 +61,7 @@ func (f *File) WriteTimeline(w io.Writer, list string) {
 		fmt.Fprintf(w, "%-8s|%s|%4.0f%%\n", lane, line, 100*busy/(end-start))
 	}
 	var legend []string
-	for _, c := range "fPFRLBInOArUST" {
+	for _, c := range "fPFRLBIhnOArUST" {
 		if kind, ok := used[byte(c)]; ok {
 			legend = append(legend, fmt.Sprintf("%c %s", c, kind))
 		}
@@ -72,7 +72,7 @@ func (f *File) WriteTimeline(w io.Writer, list string) {
 // draw is a column's letter.
 func draw(cell map[byte]float64, column float64) byte {
 	best, most, all := byte('.'), 0.0, 0.0
-	for _, c := range "fPFRLBInOArUST" {
+	for _, c := range "fPFRLBIhnOArUST" {
 		x := cell[byte(c)]
 		all += x
 		if x > most {

@@ -14,7 +14,7 @@ var letters = []struct {
 	kind   string
 }{
 	{'f', "feed"}, {'P', "prefetch"}, {'F', "forward"}, {'R', "recompute"}, {'L', "loss"}, {'L', "eval_loss"},
-	{'B', "backward"}, {'I', "infer"}, {'n', "norm"}, {'O', "offload"}, {'A', "accumulate"}, {'r', "reduce"},
+	{'B', "backward"}, {'I', "infer"}, {'M', "advance"}, {'n', "norm"}, {'O', "offload"}, {'A', "accumulate"}, {'r', "reduce"},
 	{'r', "report"}, {'U', "update"}, {'S', "save"}, {'T', "restore"},
 }
 
