@@ -16,7 +16,7 @@ func (f *File) Plan() (*plan.Plan, error) {
 	p := &plan.Plan{
 		Model: f.Model, NumParams: f.Params, Placement: f.Placement, Source: f.Source, Target: f.Target, Compiler: f.Compiler,
 		Hash: f.Hash, Precision: f.Precision, Values: f.Values, Batch: f.Batch, Seq: f.Seq, Rows: f.Rows, Micros: f.Micros,
-		Groups: f.Groups, Slots: f.Slots, GradSlots: f.GradSlots, Clip: f.Clip, Prefill: f.Prefill, Templates: f.Templates,
+		Groups: f.Groups, Slots: f.Slots, GradSlots: f.GradSlots, Clip: f.Clip, SavedInputs: f.SavedInputs, Prefill: f.Prefill, Templates: f.Templates,
 		Buffers: make([]plan.Buffer, 1), ResultsEvent: -1,
 	}
 	b := &planOf{file: f, plan: p, arenas: map[string]int{}, buffers: map[string]plan.BufID{}, slabs: map[string]int{}, units: map[string]int{}, spans: map[string]int{"": 0}}
@@ -26,7 +26,9 @@ func (f *File) Plan() (*plan.Plan, error) {
 	}
 	for i, s := range f.Slabs {
 		b.slabs[s.Name] = i
-		p.Slabs = append(p.Slabs, plan.Slab{Name: s.Name, Elems: s.Elems, Resident: s.Resident})
+		p.Slabs = append(p.Slabs, plan.Slab{
+			Name: s.Name, Elems: s.Elems, Resident: s.Resident, Grad: b.buffers[s.Name+".grad"], HalfGrad: !s.Resident && f.GradPrecision == "bf16",
+		})
 	}
 	for i := range f.Tasks {
 		t, err := b.task(&f.Tasks[i])

@@ -21,6 +21,7 @@ func TestPlanOfFile(t *testing.T) {
 	}{
 		"resident": {Options{}, false}, "stream": {Options{Placement: Stream}, false},
 		"no clip": {Options{Placement: Stream}, true}, "groups": {Options{Placement: Stream, Groups: 2}, false},
+		"gradients on the device": {Options{Placement: Stream, DeviceGrads: 3, SaveInputs: 2, Keep: 1}, false}, "rounded": {Options{Placement: Stream, HalfGrads: true}, true},
 	} {
 		y := toy{layers: 6, micros: 4, twoKinds: true, noClip: c.noClip}
 		c.o.Target = "cuda"

@@ -75,7 +75,7 @@ func modelRows(p *plan.Plan) []telemetry.Setting {
 // PlacementText says where the state of training lives.
 func PlacementText(p *plan.Plan) string {
 	if p.Placement != "stream" {
-		return "resident: weights, gradients and moments stay on the device"
+		return "resident: weights, gradients and moments stay on the device" + savedText(p)
 	}
 	s := fmt.Sprintf("stream: %s for weights, %s for gradients", slots(p.Slots), slots(p.GradSlots))
 	kept := 0
@@ -87,7 +87,24 @@ func PlacementText(p *plan.Plan) string {
 	if kept > 0 {
 		s += fmt.Sprintf("; %d of %d slabs stay on the device", kept, len(p.Slabs))
 	}
-	return s
+	if n := p.DeviceGrads(); n > 0 {
+		s += fmt.Sprintf("; %d gradients wait there", n)
+	}
+	if p.HalfGrads() {
+		s += "; gradients in bf16"
+	}
+	return s + savedText(p)
+}
+
+// savedText says how many inputs of layers wait on the host.
+func savedText(p *plan.Plan) string {
+	switch p.SavedInputs {
+	case 0:
+		return ""
+	case 1:
+		return "; one layer's input is saved on the host"
+	}
+	return fmt.Sprintf("; %d layers' inputs are saved on the host", p.SavedInputs)
 }
 
 func slots(n int64) string {
