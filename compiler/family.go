@@ -167,9 +167,6 @@ func mapDifference(own, theirs []plan.Foreign) string {
 func readFamily(m *ir.Model, family string) []plan.Value {
 	var r graphReader
 	for _, u := range m.Units {
-		if u.Kind == ir.LayerUnit {
-			r.layers++
-		}
 		if u.Kind == ir.HeadUnit {
 			for _, p := range u.Params {
 				r.tied = r.tied || p.Uses > 1
@@ -179,13 +176,18 @@ func readFamily(m *ir.Model, family string) []plan.Value {
 			r.node(n, u.Kind)
 		}
 	}
-	if r.attention == nil || r.embed == nil || r.layers == 0 {
+	if r.attention == nil || r.embed == nil {
 		return nil
 	}
-	if family == "gpt2" {
+	switch family {
+	case "gpt2":
 		return r.gpt2()
+	case "llama":
+		return r.llama()
+	case "mixtral", "qwen3_moe":
+		return r.mixture(family)
 	}
-	return r.llama()
+	return nil
 }
 
 // graphReader notes the nodes that constants are read from: the first of each kind.
@@ -193,6 +195,7 @@ type graphReader struct {
 	layers                                   int
 	embed, position, attention, rope, norm   *ir.Node
 	layernorm, activation, headNorm, project *ir.Node
+	router, expert                           *ir.Node
 	tied                                     bool
 }
 
@@ -210,6 +213,7 @@ func (r *graphReader) node(n *ir.Node, kind ir.UnitKind) {
 			first(&r.embed)
 		}
 	case "attention":
+		r.layers++
 		first(&r.attention)
 	case "rope":
 		first(&r.rope)
@@ -223,6 +227,10 @@ func (r *graphReader) node(n *ir.Node, kind ir.UnitKind) {
 		first(&r.layernorm)
 	case "gelu", "silu":
 		first(&r.activation)
+	case "moe_select":
+		first(&r.router)
+	case "grouped":
+		first(&r.expert)
 	case "linear":
 		if kind == ir.LayerUnit {
 			first(&r.project)
@@ -231,7 +239,7 @@ func (r *graphReader) node(n *ir.Node, kind ir.UnitKind) {
 }
 
 func (r *graphReader) gpt2() []plan.Value {
-	if r.position == nil || r.layernorm == nil || r.activation == nil {
+	if r.position == nil || r.layernorm == nil || r.activation == nil || r.router != nil {
 		return nil
 	}
 	return []plan.Value{
@@ -240,7 +248,8 @@ func (r *graphReader) gpt2() []plan.Value {
 	}
 }
 
-func (r *graphReader) llama() []plan.Value {
+// llamaLayer are the parameters that all families with Llama's attention have.
+func (r *graphReader) llamaLayer() []plan.Value {
 	if r.rope == nil || r.norm == nil || r.activation == nil || r.project == nil {
 		return nil
 	}
@@ -251,10 +260,35 @@ func (r *graphReader) llama() []plan.Value {
 	return []plan.Value{
 		attr("D", r.embed, "dim"), {Name: "L", Text: fmt.Sprint(r.layers)}, attr("H", r.attention, "heads"), kv,
 		width("F", r.activation), attr("V", r.embed, "rows"), attr("hd", r.rope, "hd"), attr("theta", r.rope, "theta"),
-		attr("eps", r.norm, "eps"), attr("scaling", r.rope, "scaling"), attr("qkv_bias", r.project, "bias"),
-		{Name: "qk_norm", Text: fmt.Sprint(r.headNorm != nil)}, attr("window", r.attention, "window"),
+		attr("eps", r.norm, "eps"), attr("scaling", r.rope, "scaling"), attr("window", r.attention, "window"),
 		{Name: "tied", Text: fmt.Sprint(r.tied)},
 	}
+}
+
+func (r *graphReader) llama() []plan.Value {
+	out := r.llamaLayer()
+	if out == nil || r.router != nil {
+		return nil
+	}
+	return append(out, attr("qkv_bias", r.project, "bias"), plan.Value{Name: "qk_norm", Text: fmt.Sprint(r.headNorm != nil)})
+}
+
+func (r *graphReader) mixture(family string) []plan.Value {
+	out := r.llamaLayer()
+	if out == nil || r.router == nil || r.expert == nil || (r.headNorm != nil) != (family == "qwen3_moe") {
+		return nil
+	}
+	for i := range out {
+		if out[i].Name == "F" {
+			out[i] = attr("F", r.expert, "out")
+		}
+	}
+	out = append(out, attr("E", r.router, "experts"), attr("K", r.router, "k"), attr("alpha", r.router, "alpha"))
+	if family == "mixtral" {
+		return out
+	}
+	perHead := attr("", r.headNorm, "per").Text == attr("", r.rope, "hd").Text
+	return append(out, plan.Value{Name: "head_norm", Text: fmt.Sprint(perHead)}, attr("renorm", r.router, "renorm"))
 }
 
 // attr is a constant of a call as the value of a family's parameter.

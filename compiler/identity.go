@@ -63,6 +63,9 @@ func (w *graphWriter) unit(u *ir.Unit) {
 	for i, x := range u.Graph.Weights {
 		params[x] = u.Params[i].Path
 		if w.params != nil {
+			if _, known := w.params[u.Params[i].Path]; !known { // the experts' weights together
+				w.params[u.Params[i].Path] = fmt.Sprintf("group%d", len(w.params))
+			}
 			params[x] = w.params[u.Params[i].Path]
 		}
 	}

@@ -1,6 +1,7 @@
 // mixtral.mt: Mixtral 8x7B. Every layer's MLP is eight experts, of which a token takes two; their
 // gates are the softmax over these two.
-model mixtral(D = 4096, L = 32, H = 32, KV = 8, F = 14336, V = 32000, E = 8, K = 2, hd = D / H, theta = 1e6, eps = 1e-5, alpha = 0.02) {
+model mixtral(D = 4096, L = 32, H = 32, KV = 8, F = 14336, V = 32000, E = 8, K = 2, hd = D / H, theta = 1e6, eps = 1e-5,
+              scaling = none, window = none, tied = false, alpha = 0.02) {
   init normal(0.02)
 
   block mlp(x) { return down: linear(silu(gate: linear(x, F)) * up: linear(x, F), D) }
@@ -10,7 +11,8 @@ model mixtral(D = 4096, L = 32, H = 32, KV = 8, F = 14336, V = 32000, E = 8, K =
     q = linear(h, H * hd)
     k = linear(h, KV * hd)
     v = linear(h, KV * hd)
-    a = attention(rope(q, hd, theta), rope(k, hd, theta), v, heads = H, kv = KV, causal)
+    a = attention(rope(q, hd, theta, scaling = scaling), rope(k, hd, theta, scaling = scaling), v,
+                  heads = H, kv = KV, causal, window = window)
     x += o: linear(a, D)
     x += moe: moe(mlp_norm: rmsnorm(x, eps), experts = E, expert = mlp(), router = topk(K, renorm, balance = aux(alpha)))
   }
@@ -18,11 +20,11 @@ model mixtral(D = 4096, L = 32, H = 32, KV = 8, F = 14336, V = 32000, E = 8, K =
   forward(tokens) {
     x = wte: embed(tokens, V, D)
     repeat L { layer(x) }
-    return head: linear(norm: rmsnorm(x, eps), V)
+    return head: linear(norm: rmsnorm(x, eps), V, tie = if tied then wte else none)
   }
 
   weights hf {
-    wte                = "model.embed_tokens"
+    if tied { wte = same("model.embed_tokens", "lm_head") } else { wte = "model.embed_tokens" }
     layer[i].attn_norm = "model.layers.{i}.input_layernorm"
     layer[i].q         = "model.layers.{i}.self_attn.q_proj"
     layer[i].k         = "model.layers.{i}.self_attn.k_proj"
@@ -34,7 +36,7 @@ model mixtral(D = 4096, L = 32, H = 32, KV = 8, F = 14336, V = 32000, E = 8, K =
     layer[i].moe.expert[e].up   = "model.layers.{i}.block_sparse_moe.experts.{e}.w3"
     layer[i].moe.expert[e].down = "model.layers.{i}.block_sparse_moe.experts.{e}.w2"
     norm               = "model.norm"
-    head               = "lm_head"
+    if not tied { head = "lm_head" }
   }
 }
 

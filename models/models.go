@@ -10,7 +10,7 @@ import (
 
 // Family is a model with sizes to fill in.
 type Family struct {
-	Name string // of the model and of its file
+	Name string // of the model
 	Text string // of the .mt, without a train block: its sizes are not those of an instance
 }
 
@@ -20,8 +20,14 @@ var llama string
 //go:embed gpt2.mt
 var gpt2 string
 
+//go:embed mixtral.mt
+var mixtral string
+
+//go:embed qwen3-moe.mt
+var qwen3moe string
+
 // Families lists the families.
-var Families = []Family{{"llama", model(llama)}, {"gpt2", model(gpt2)}}
+var Families = []Family{{"llama", model(llama)}, {"gpt2", model(gpt2)}, {"mixtral", model(mixtral)}, {"qwen3_moe", model(qwen3moe)}}
 
 // model is a text up to its train block.
 func model(text string) string {

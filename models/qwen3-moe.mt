@@ -1,7 +1,7 @@
 // qwen3-moe.mt: Qwen3 with a mixture of experts, and OLMoE, which differs by a few switches:
 // norms over the whole of q and k, gates that are not divided by their sum.
 model qwen3_moe(D = 2048, L = 48, H = 32, KV = 4, F = 768, V = 151936, E = 128, K = 8, hd = 128, theta = 1e6, eps = 1e-6,
-                head_norm = true, renorm = true, alpha = 0.001) {
+                scaling = none, window = none, tied = false, head_norm = true, renorm = true, alpha = 0.001) {
   init normal(0.02)
 
   block mlp(x) { return down: linear(silu(gate: linear(x, F)) * up: linear(x, F), D) }
@@ -11,7 +11,8 @@ model qwen3_moe(D = 2048, L = 48, H = 32, KV = 4, F = 768, V = 151936, E = 128, 
     q = q_norm: rmsnorm(q: linear(h, H * hd), eps, per = if head_norm then hd else H * hd)
     k = k_norm: rmsnorm(k: linear(h, KV * hd), eps, per = if head_norm then hd else KV * hd)
     v = linear(h, KV * hd)
-    a = attention(rope(q, hd, theta), rope(k, hd, theta), v, heads = H, kv = KV, causal)
+    a = attention(rope(q, hd, theta, scaling = scaling), rope(k, hd, theta, scaling = scaling), v,
+                  heads = H, kv = KV, causal, window = window)
     x += o: linear(a, D)
     x += moe: moe(mlp_norm: rmsnorm(x, eps), experts = E, expert = mlp(), router = topk(K, renorm = renorm, balance = aux(alpha)))
   }
@@ -19,11 +20,11 @@ model qwen3_moe(D = 2048, L = 48, H = 32, KV = 4, F = 768, V = 151936, E = 128, 
   forward(tokens) {
     x = wte: embed(tokens, V, D)
     repeat L { layer(x) }
-    return head: linear(norm: rmsnorm(x, eps), V)
+    return head: linear(norm: rmsnorm(x, eps), V, tie = if tied then wte else none)
   }
 
   weights hf {
-    wte                = "model.embed_tokens"
+    if tied { wte = same("model.embed_tokens", "lm_head") } else { wte = "model.embed_tokens" }
     layer[i].attn_norm = "model.layers.{i}.input_layernorm"
     layer[i].q         = "model.layers.{i}.self_attn.q_proj"
     layer[i].k         = "model.layers.{i}.self_attn.k_proj"
@@ -37,7 +38,7 @@ model qwen3_moe(D = 2048, L = 48, H = 32, KV = 4, F = 768, V = 151936, E = 128, 
     layer[i].moe.expert[e].up   = "model.layers.{i}.mlp.experts.{e}.up_proj"
     layer[i].moe.expert[e].down = "model.layers.{i}.mlp.experts.{e}.down_proj"
     norm               = "model.norm"
-    head               = "lm_head"
+    if not tied { head = "lm_head" }
   }
 }
 

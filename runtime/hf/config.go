@@ -147,14 +147,14 @@ var silent = map[string]bool{
 	"bos_token_id": true, "eos_token_id": true, "pad_token_id": true, "sep_token_id": true, "cls_token_id": true,
 	"unk_token_id": true, "mask_token_id": true, "decoder_start_token_id": true, "use_cache": true, "initializer_range": true,
 	"pretraining_tp": true, "_name_or_path": true, "return_dict": true, "return_dict_in_generate": true, "id2label": true,
-	"label2id": true, "num_labels": true, "output_attentions": true, "output_hidden_states": true, "output_router_logits": true,
+	"label2id": true, "num_labels": true, "output_attentions": true, "output_hidden_states": true,
 	"chunk_size_feed_forward": true, "is_encoder_decoder": true, "is_decoder": true, "problem_type": true,
 	"task_specific_params": true, "max_position_embeddings": true, "n_ctx": true, "n_positions": true, "gradient_checkpointing": true,
 	"attn_implementation": true, "_attn_implementation": true, "_attn_implementation_autoset": true, "torchscript": true,
 	"finetuning_task": true, "prefix": true, "tokenizer_class": true, "max_length": true, "min_length": true, "do_sample": true,
 	"temperature": true, "top_k": true, "top_p": true, "num_beams": true, "repetition_penalty": true, "no_repeat_ngram_size": true,
 	"summary_activation": true, "summary_first_dropout": true, "summary_proj_to_labels": true, "summary_type": true,
-	"summary_use_proj": true, "model_max_length": true, "router_jitter_noise": true, "pad_to_multiple_of": true,
+	"summary_use_proj": true, "model_max_length": true, "pad_to_multiple_of": true,
 }
 
 // finish gathers the keys that nothing has read: some are known to change the mathematics,

@@ -33,6 +33,9 @@ var archs = []arch{
 	{"MistralForCausalLM", "mistral", "llama", describeMistral},
 	{"Qwen2ForCausalLM", "qwen2", "llama", describeQwen2},
 	{"Qwen3ForCausalLM", "qwen3", "llama", describeQwen3},
+	{"MixtralForCausalLM", "mixtral", "mixtral", describeMixtral},
+	{"Qwen3MoeForCausalLM", "qwen3_moe", "qwen3_moe", describeQwen3Moe},
+	{"OlmoeForCausalLM", "olmoe", "qwen3_moe", describeOlmoe},
 }
 
 // Architectures lists the names of the known architectures.
@@ -147,11 +150,10 @@ func describeGPT2(r *reader) []plan.Value {
 type defaults struct {
 	kv, headDim int64 // 0: heads, width / heads
 	theta, eps  float64
-	bias        bool // of queries, keys and values
-	norm        bool // of heads
+	hidden      string // key of the MLP's width
 }
 
-// llama reads what the families with Llama's layer share; window is the value of `window`.
+// llama reads what the families with Llama's attention share; window is the value of `window`.
 func (r *reader) llama(d defaults, window string) []plan.Value {
 	if act := r.word("hidden_act", "silu"); act != "silu" && act != "swish" {
 		r.fault("hidden_act is %q; silu is built", act)
@@ -174,14 +176,20 @@ func (r *reader) llama(d defaults, window string) []plan.Value {
 	theta, scaling := r.rope(d.theta)
 	return []plan.Value{
 		value("D", width), value("L", r.whole("num_hidden_layers")), value("H", heads), value("KV", kv),
-		value("F", r.whole("intermediate_size")), value("V", r.whole("vocab_size")), value("hd", r.whole("head_dim", d.headDim)),
+		value("F", r.whole(d.hidden)), value("V", r.whole("vocab_size")), value("hd", r.whole("head_dim", d.headDim)),
 		value("theta", theta), value("eps", r.number("rms_norm_eps", d.eps)), value("scaling", scaling),
-		value("qkv_bias", d.bias), value("qk_norm", d.norm), value("window", window), value("tied", r.boolean("tie_word_embeddings", false)),
+		value("window", window), value("tied", r.boolean("tie_word_embeddings", false)),
 	}
 }
 
+// dense is llama with a dense MLP and the switches of its .mt.
+func (r *reader) dense(d defaults, window string, bias, norm bool) []plan.Value {
+	d.hidden = "intermediate_size"
+	return append(r.llama(d, window), value("qkv_bias", bias), value("qk_norm", norm))
+}
+
 func describeLlama(r *reader) []plan.Value {
-	return r.llama(defaults{theta: 1e4, eps: 1e-6}, "none")
+	return r.dense(defaults{theta: 1e4, eps: 1e-6}, "none", false, false)
 }
 
 func describeMistral(r *reader) []plan.Value {
@@ -191,15 +199,15 @@ func describeMistral(r *reader) []plan.Value {
 	} else if w := r.whole("sliding_window", 0); w > 0 {
 		window = fmt.Sprint(w)
 	}
-	return r.llama(defaults{kv: 8, theta: 1e4, eps: 1e-6}, window)
+	return r.dense(defaults{kv: 8, theta: 1e4, eps: 1e-6}, window, false, false)
 }
 
 func describeQwen2(r *reader) []plan.Value {
-	return r.llama(defaults{kv: 32, theta: 1e4, eps: 1e-6, bias: true}, r.layeredWindow())
+	return r.dense(defaults{kv: 32, theta: 1e4, eps: 1e-6}, r.layeredWindow(), true, false)
 }
 
 func describeQwen3(r *reader) []plan.Value {
-	return r.llama(defaults{kv: 32, headDim: 128, theta: 1e4, eps: 1e-6, norm: true}, r.layeredWindow())
+	return r.dense(defaults{kv: 32, headDim: 128, theta: 1e4, eps: 1e-6}, r.layeredWindow(), false, true)
 }
 
 // layeredWindow reads the sliding window of models that may have one in some of their layers:

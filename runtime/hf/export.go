@@ -208,7 +208,8 @@ func Differences(d *Description, f plan.Family) (out []string) {
 	}
 	here := values(f.Values)
 	for _, v := range d.Values {
-		if mine := here[v.Name]; normal(mine) != normal(v.Text) {
+		// The weight of the balance loss is a setting of training, as the learning rate is.
+		if mine := here[v.Name]; normal(mine) != normal(v.Text) && v.Name != "alpha" {
 			out = append(out, fmt.Sprintf("%s is %s there and %s here", v.Name, v.Text, mine))
 		}
 	}

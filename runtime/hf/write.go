@@ -32,8 +32,8 @@ func configOf(family plan.Family, dtype string, context int64) (text []byte, why
 		}
 		c.add("scale_attn_weights", true)
 		c.add("tie_word_embeddings", true)
-	case "llama":
-		if why := llamaConfig(&c, v, context); why != "" {
+	case "llama", "mixtral", "qwen3_moe":
+		if why := llamaConfig(&c, family.Name, v, context); why != "" {
 			return nil, why
 		}
 	default:
@@ -50,10 +50,18 @@ func configOf(family plan.Family, dtype string, context int64) (text []byte, why
 var dtypeNames = map[string]string{"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 // llamaConfig chooses the architecture with the switches that the model has.
-func llamaConfig(c *ordered, v valueMap, context int64) (why string) {
+func llamaConfig(c *ordered, family string, v valueMap, context int64) (why string) {
 	bias, norm, window := v["qkv_bias"] == "true", v["qk_norm"] == "true", v["window"]
 	arch, kind := "LlamaForCausalLM", "llama"
 	switch {
+	case family == "mixtral":
+		arch, kind = "MixtralForCausalLM", "mixtral"
+	case family == "qwen3_moe" && v["head_norm"] == "true":
+		arch, kind = "Qwen3MoeForCausalLM", "qwen3_moe"
+	case family == "qwen3_moe" && (window != "none" || v.whole("hd")*v.whole("H") != v.whole("D")):
+		return "with norms over the whole of q and k there is OLMoE, which has no window and heads of hidden_size / heads"
+	case family == "qwen3_moe":
+		arch, kind = "OlmoeForCausalLM", "olmoe"
 	case bias && norm:
 		return "no architecture has both biases of queries and keys and norms of their heads"
 	case norm:
@@ -71,7 +79,24 @@ func llamaConfig(c *ordered, v valueMap, context int64) (why string) {
 	c.add("num_attention_heads", v.whole("H"))
 	c.add("num_key_value_heads", v.whole("KV"))
 	c.add("head_dim", v.whole("hd"))
+	if kind == "qwen3_moe" {
+		c.add("moe_intermediate_size", v.whole("F"))
+		c.add("decoder_sparse_step", 1)
+		c.add("mlp_only_layers", []int64{})
+	}
 	c.add("intermediate_size", v.whole("F"))
+	if family != "llama" {
+		name := "num_experts"
+		if kind == "mixtral" {
+			name = "num_local_experts"
+		} else {
+			c.add("norm_topk_prob", v["renorm"] == "true")
+		}
+		c.add(name, v.whole("E"))
+		c.add("num_experts_per_tok", v.whole("K"))
+		c.add("router_aux_loss_coef", v.number("alpha"))
+		c.add("output_router_logits", false)
+	}
 	c.add("vocab_size", v.whole("V"))
 	c.add("max_position_embeddings", context)
 	c.add("rms_norm_eps", v.number("eps"))
@@ -86,6 +111,12 @@ func llamaConfig(c *ordered, v valueMap, context int64) (why string) {
 	switch kind {
 	case "llama":
 		c.add("mlp_bias", false)
+	case "olmoe":
+	case "mixtral":
+		c.add("sliding_window", nil)
+		if window != "none" {
+			c.values[len(c.values)-1] = v.whole("window")
+		}
 	case "mistral":
 		c.add("sliding_window", v.whole("window"))
 	default:
