@@ -30,6 +30,7 @@ var verbs = []func(e *env) *cobra.Command{
 	newGenerateCmd,
 	newImportCmd,
 	newExportCmd,
+	newCalibrateCmd,
 	newDataCmd,
 	newInspectCmd,
 	newCompareCmd,

@@ -12,6 +12,7 @@ type Evaluation struct {
 	Batches int64
 	Batch   func(i int64, tokens, targets []int32) error // as Training.Batch
 	Starts  Starts                                       // as Training.Starts
+	Collect bool                                         // routers count what they do: calibration
 }
 
 // EvalResult is a loss weighted by target.
@@ -34,6 +35,9 @@ func (e *Engine) Evaluate(v *Evaluation) (EvalResult, error) {
 		h.place(e.plan, i, v.Starts)
 		clear(h.scalars)
 		h.scalars[plan.ScalarInvTokens] = 1
+		if v.Collect {
+			h.scalars[plan.ScalarRoute] = 2
+		}
 		e.submit(e.lists[plan.Eval][0])
 		if err := e.sync(); err != nil {
 			return EvalResult{}, err

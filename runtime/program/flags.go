@@ -55,6 +55,16 @@ var ExportFlags = []Flag{
 	{Name: "shard-size", Arg: "SIZE", Doc: "begin another file of weights above this size, such as 2GB (default 5GB)"},
 }
 
+// CalibrateFlags are the flags of a calibration.
+var CalibrateFlags = []Flag{
+	{Name: "data", Arg: "PATH", Doc: "files to calibrate on: file, folder or pattern, or a folder of `mtc data pack`", Many: true},
+	{Name: "batches", Arg: "N", Doc: "batches to count, each of a training step's size (default 16)"},
+	{Name: "passes", Arg: "N", Doc: "times to go over them: what a layer sees depends on the cutoffs before it (default 3)"},
+	{Name: "out", Arg: "DIR", Doc: "folder of a run to write, with the new cutoffs (default RUN-calibrated)"},
+	{Name: "json", Doc: "print the report as JSON"},
+	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
+}
+
 // GenerateFlags are the flags of generation.
 var GenerateFlags = []Flag{
 	{Name: "prompt", Arg: "TEXT", Doc: "text to continue; token ids where the run has no tokenizer"},

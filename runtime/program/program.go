@@ -5,6 +5,7 @@
 //	PROGRAM [train] [flags]        train; the default
 //	PROGRAM generate [RUN] [flags] sample from a trained model
 //	PROGRAM export [RUN] --hf DIR  write a checkpoint as a Hugging Face folder
+//	PROGRAM calibrate [RUN]        recompute the cutoffs of routers on other data
 //	PROGRAM info                   what was compiled
 //
 // Exit codes: 0 fine, 1 the input is wrong, 2 usage, 3 the machine cannot, 4 internal error,
@@ -68,12 +69,14 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 		err = p.generate(args, out, errw)
 	case "export":
 		err = p.export(args, out, errw)
+	case "calibrate":
+		err = p.calibrate(args, out, errw)
 	case "info":
 		err = p.info(args, out)
 	case "debug-step":
 		err = p.debugStep(args, out)
 	default:
-		err = usagef("there is no command `%s`", verb).hint("%s", didYouMean(verb, []string{"train", "generate", "export", "info"}))
+		err = usagef("there is no command `%s`", verb).hint("%s", didYouMean(verb, []string{"train", "generate", "export", "calibrate", "info"}))
 	}
 	return finish(err, errw)
 }

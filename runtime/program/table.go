@@ -162,6 +162,9 @@ func (s *session) report() {
 	if dir := filepath.Dir(s.settings.metrics); filepath.Clean(dir) == filepath.Clean(s.out) {
 		file(filepath.Base(s.settings.metrics), "a line of JSON for every step")
 	}
+	if s.routing != nil {
+		file(routingFile, "what the routers did, for `mtc inspect --moe`")
+	}
 	file(FileName(), "trains on and generates, also without mtc")
 	file(filepath.Base(s.plan.Source), "the model")
 	program := fault.Shell(filepath.Join(s.out, FileName()))
