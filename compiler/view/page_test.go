@@ -132,7 +132,7 @@ func TestTrace(t *testing.T) {
 			case "X":
 				tasks++
 				list := slices[track{e.PID, e.TID}]
-				if n := len(list); n > 0 && *e.Ts < list[n-1].to-0.0021 {
+				if n := len(list); n > 0 && *e.Ts < list[n-1].to-1e-7 {
 					t.Errorf("%s: %s begins at %v, the one before on its lane ends at %v", name, e.Name, *e.Ts, list[n-1].to)
 				}
 				slices[track{e.PID, e.TID}] = append(list, span{*e.Ts, *e.Ts + *e.Dur})

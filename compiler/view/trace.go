@@ -71,10 +71,10 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'f', 3, 64), nil
 }
 
-// micros is a time of the step. The trace begins a period before the step, so that what reaches
-// into it from the step before has a time from 0 on.
+// micros is a time in whole nanoseconds: an end that is rounded so is never behind the start
+// that follows it, which would nest one task in the other.
 func (t *tracer) micros(s float64) *number {
-	n := number(s * 1e6)
+	n := number(math.Round(s*1e9) / 1e3)
 	return &n
 }
 
@@ -110,6 +110,7 @@ func (t *tracer) step(s *Step, pid int) {
 		meta("thread_name", int(l)+1, map[string]any{"name": l.String()})
 		meta("thread_sort_index", int(l)+1, map[string]any{"sort_index": int(l)})
 	}
+	// Time 0 is where the first run begins: some reach into the step from the one before.
 	shift := 0.0
 	for i := range s.Line.Runs {
 		shift = max(shift, -s.Line.Runs[i].Start)
@@ -135,8 +136,9 @@ func (t *tracer) step(s *Step, pid int) {
 		if r.Step < 0 {
 			args.Step = "the one before"
 		}
-		dur := number((r.End - r.Start) * 1e6)
-		t.event(event{Name: Title(s.Plan, task), Cat: Kind(task), Phase: "X", Time: t.micros(r.Start + shift), Dur: &dur, PID: pid, TID: int(task.Lane) + 1, Args: args})
+		start := t.micros(r.Start + shift)
+		dur := *t.micros(r.End + shift) - *start
+		t.event(event{Name: Title(s.Plan, task), Cat: Kind(task), Phase: "X", Time: start, Dur: &dur, PID: pid, TID: int(task.Lane) + 1, Args: args})
 	}
 	t.handovers(s, pid, shift)
 	t.memory(s, pid, shift)
@@ -168,13 +170,17 @@ func (t *tracer) handovers(s *Step, pid int, shift float64) {
 			}
 			name := handover(s.Plan, &s.Plan.Tasks[q.Task], task)
 			t.flows++
-			// A flow's start belongs to the slice in which its time lies, so it stands within it.
-			out := q.Start + (q.End-q.Start)*0.999
+			// The ends of a flow belong to the slices in which their times lie, so they stand within.
+			out, in := q.End-inset(q.End-q.Start), r.Start+inset(r.End-r.Start)
 			t.event(event{Name: name, Cat: "buffer", Phase: "s", Time: t.micros(out + shift), PID: pid, TID: int(q.Lane) + 1, ID: t.flows})
-			t.event(event{Name: name, Cat: "buffer", Phase: "f", Time: t.micros(r.Start + shift), PID: pid, TID: int(r.Lane) + 1, ID: t.flows, Bind: "e"})
+			t.event(event{Name: name, Cat: "buffer", Phase: "f", Time: t.micros(in + shift), PID: pid, TID: int(r.Lane) + 1, ID: t.flows, Bind: "e"})
 		}
 	}
 }
+
+// inset is a step into a slice of some seconds, of a few nanoseconds, the resolution of times,
+// where it is long enough.
+func inset(seconds float64) float64 { return min(seconds/2, max(seconds/1000, 4e-9)) }
 
 // handover names the buffer that one task leaves to another.
 func handover(p *plan.Plan, from, to *plan.Task) string {

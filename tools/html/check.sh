@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # make html: the pages of `mtc inspect --html` in a headless Chromium: console, keys, mouse,
-# search, both themes, contrast, narrow windows, print; screenshots go to build/html. Skips with
+# search, both themes, contrast, narrow windows, print; and the traces of `--trace` in the trace
+# viewer that comes with Go. Screenshots go to build/html. Skips with
 # a reason where there is no browser; MTC_BROWSER=required makes that a failure, and
 # MTC_BROWSER=install lets it install Debian's, as CI does.
 set -euo pipefail
@@ -30,17 +31,19 @@ page() { # name, options of compile
   shift
   "$mtc" compile "$@" --no-build -o "$out/$name" >/dev/null
   "$mtc" inspect "$out/$name" --html "$out/$name.html" >/dev/null
+  "$mtc" inspect "$out/$name" --trace "$out/$name.json" >/dev/null
 }
 page nano models/nano.mt --placement stream
 # Tens of thousands of tasks.
 page qwen2.5-72b models/qwen2.5-72b.mt --target cuda --placement stream --recompute all
 # Names that would like to be markup.
 page hostile 'tools/html/testdata/a<script>.mt' --placement stream
-timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/*.html
+timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/*.html "$out"/*.json
 # A run that measured: the program is built for it.
 if [ "${MTC_BROWSER:-}" = required ] || [ "${MTC_BROWSER:-}" = install ]; then
   "$mtc" compile models/nano.mt --placement stream -o "$out/build" >/dev/null
   "$mtc" run "$out/build" --data 'models/*.mt' --steps 12 --eval-every 0 --no-save --profile --out "$out/run" >/dev/null
   "$mtc" inspect "$out/run" --html "$out/run.html" >/dev/null
-  timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out/run.html"
+  "$mtc" inspect "$out/run" --trace "$out/run.json" >/dev/null
+  timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/run.{html,json}
 fi

@@ -31,7 +31,12 @@ func run(path, out string, pages []string) error {
 	}
 	defer b.close()
 	failed := 0
+	var traces []string
 	for _, page := range pages {
+		if filepath.Ext(page) == ".json" {
+			traces = append(traces, page)
+			continue
+		}
 		full, err := filepath.Abs(page)
 		if err != nil {
 			return err
@@ -54,10 +59,11 @@ func run(path, out string, pages []string) error {
 			fmt.Printf("ok   %s: %s\n", name, c.name)
 		}
 	}
+	err = b.traces(out, traces)
 	if failed > 0 {
-		return fmt.Errorf("%d checks failed", failed)
+		err = fmt.Errorf("%d checks failed", failed)
 	}
-	return nil
+	return err
 }
 
 // open loads a page and waits for its first drawing.
