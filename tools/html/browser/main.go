@@ -59,7 +59,7 @@ func run(path, out string, pages []string) error {
 			fmt.Printf("ok   %s: %s\n", name, c.name)
 		}
 	}
-	err = b.traces(out, traces)
+	err = b.traces(traces)
 	if failed > 0 {
 		err = fmt.Errorf("%d checks failed", failed)
 	}
