@@ -27,6 +27,7 @@ static int (*p_pref_create)(void**);
 static int (*p_pref_set)(void*, int, const void*, size_t);
 static int (*p_pref_destroy)(void*);
 static int (*p_heuristic)(void*, void*, void*, void*, void*, void*, void*, int, heuristic_t*, int*);
+static int (*p_check)(void*, void*, void*, void*, void*, void*, const void*, heuristic_t*); // may be absent
 static int (*p_matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
 	const void*, void*, void*, void*, const void*, void*, size_t, void*);
 
@@ -48,6 +49,7 @@ static const char* lt_open(const char* path) {
 	SYM(p_heuristic, "cublasLtMatmulAlgoGetHeuristic");
 	SYM(p_matmul, "cublasLtMatmul");
 #undef SYM
+	*(void**)&p_check = dlsym(h, "cublasLtMatmulAlgoCheck");
 	return 0;
 }
 
@@ -55,11 +57,15 @@ static size_t lt_version(void) { return p_version(); }
 static int lt_create(void** h) { return p_create(h); }
 static int lt_destroy(void* h) { return p_destroy(h); }
 
-// plan_t is a product whose algorithm is chosen, column-major as cuBLASLt sees it.
+// MOST is how many algorithms the library is asked for.
+#define MOST 8
+
+// plan_t is a product, column-major as cuBLASLt sees it, with the algorithms that the library
+// names, what it holds for the best first, and the one chosen.
 typedef struct {
 	void *desc, *a, *b, *d;
-	heuristic_t best;
-	int bias, aux, found;
+	heuristic_t all[MOST];
+	int bias, aux, found, chosen;
 } plan_t;
 
 enum { R_32F = 0, R_16BF = 14 };
@@ -84,7 +90,7 @@ static int lt_plan(void* h, plan_t** out, int compute, int m, int n, int k, int 
 	plan_t* p = calloc(1, sizeof *p);
 	void* pref = 0;
 	uint32_t reduction = REDUCTION_COMPUTE_TYPE;
-	int rc, found = 0;
+	int rc;
 	*out = 0;
 	p->bias = bias;
 	p->aux = aux;
@@ -108,9 +114,9 @@ static int lt_plan(void* h, plan_t** out, int compute, int m, int n, int k, int 
 	if ((rc = p_pref_set(pref, PREF_REDUCTION, &reduction, sizeof reduction))) goto fail;
 	for (int i = PREF_ALIGN_A; i <= PREF_ALIGN_D; i++)
 		if ((rc = p_pref_set(pref, i, &align, sizeof align))) goto fail;
-	if ((rc = p_heuristic(h, p->desc, p->a, p->b, p->d, p->d, pref, 1, &p->best, &found))) goto fail;
+	if ((rc = p_heuristic(h, p->desc, p->a, p->b, p->d, p->d, pref, MOST, p->all, &p->found))) goto fail;
 	p_pref_destroy(pref);
-	if (!found || p->best.state) { lt_plan_free(p); return 15; }
+	if (!p->found || p->all[0].state) { lt_plan_free(p); return 15; }
 	*out = p;
 	return 0;
 fail:
@@ -119,7 +125,28 @@ fail:
 	return rc;
 }
 
-static size_t lt_workspace(plan_t* p) { return p->best.workspace; }
+static size_t lt_workspace(plan_t* p) { return p->all[p->chosen].workspace; }
+static int lt_found(plan_t* p) { return p->found; }
+static int lt_usable(plan_t* p, int i) { return p->all[i].state == 0; }
+static void lt_choose(plan_t* p, int i) { p->chosen = i; }
+static const void* lt_algo(plan_t* p, int i) { return p->all[i].algo; }
+
+static int lt_restores(void) { return p_check != 0; }
+
+// lt_restore makes an algorithm the chosen one that an earlier process kept.
+static int lt_restore(void* h, plan_t* p, const void* algo, uint64_t most) {
+	heuristic_t r;
+	memset(&r, 0, sizeof r);
+	if (!p_check) return 15;
+	int rc = p_check(h, p->desc, p->a, p->b, p->d, p->d, algo, &r);
+	if (rc) return rc;
+	if (r.state) return r.state;
+	if (r.workspace > most) return 7;
+	memcpy(r.algo, algo, sizeof r.algo);
+	p->all[0] = r;
+	p->chosen = 0;
+	return 0;
+}
 
 static __thread CUcontext current;
 
@@ -141,7 +168,7 @@ static int lt_matmul(CUcontext ctx, void* h, plan_t* p, uint64_t a, uint64_t b, 
 		if (rc) return rc;
 	}
 	return p_matmul(h, p->desc, &one, (const void*)(uintptr_t)a, p->a, (const void*)(uintptr_t)b, p->b, &beta,
-		(const void*)(uintptr_t)c, p->d, (void*)(uintptr_t)d, p->d, p->best.algo, (void*)(uintptr_t)work, room, stream);
+		(const void*)(uintptr_t)c, p->d, (void*)(uintptr_t)d, p->d, p->all[p->chosen].algo, (void*)(uintptr_t)work, room, stream);
 }
 
 #cgo nocallback lt_matmul
@@ -154,6 +181,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/megatrain/mtc/runtime/device"
@@ -163,7 +191,8 @@ import (
 // blas is cuBLASLt on one device.
 type blas struct {
 	handle unsafe.Pointer
-	plans  []product
+	plans  []*product
+	spent  time.Duration // on timing algorithms
 }
 
 // product is a matrix product that has been seen.
@@ -171,6 +200,8 @@ type product struct {
 	key  productKey
 	plan *C.plan_t // nil: the library does not do its epilogue
 	room int64     // workspace
+	// settled: an algorithm was chosen by time, or not to be chosen so.
+	settled bool
 }
 
 // productKey is all that the choice of an algorithm depends on.
@@ -270,6 +301,11 @@ func (s *stream) matmul(k *device.Kernel, a *device.Args) (whole bool, err error
 	if err := s.reserve(p.room); err != nil {
 		return false, err
 	}
+	return whole, s.multiply(b, p, &m)
+}
+
+// multiply enqueues a product with its algorithm; there is scratch memory for it.
+func (s *stream) multiply(b *blas, p *product, m *device.Matmul) error {
 	d := s.dev
 	c := m.D
 	if !m.C.Nil() {
@@ -280,26 +316,9 @@ func (s *stream) matmul(k *device.Kernel, a *device.Args) (whole bool, err error
 		C.uint64_t(d.resolve(c)), C.uint64_t(d.resolve(m.D)), C.uint64_t(d.resolve(m.Bias)),
 		C.uint64_t(d.resolve(m.Aux)), flag(!m.C.Nil()), C.uint64_t(s.scratch), C.size_t(s.room), unsafe.Pointer(s.handle))
 	if rc != 0 {
-		return false, blasError(rc)
+		return blasError(rc)
 	}
-	return whole, nil
-}
-
-// prepare chooses the algorithm of a product and returns its workspace, and whether the library
-// does all of it.
-func (s *stream) prepare(m *device.Matmul) (room int64, whole bool, err error) {
-	if m.M == 0 || m.N == 0 {
-		return 0, true, nil
-	}
-	b, err := s.dev.blas()
-	if err != nil {
-		return 0, false, err
-	}
-	p, whole, err := b.find(s.dev, m)
-	if err != nil {
-		return 0, false, fmt.Errorf("[%d, %d] x [%d, %d]: %w", m.M, m.K, m.K, m.N, err)
-	}
-	return p.room, whole, nil
+	return nil
 }
 
 // find returns the product with its algorithm. Where the library does not do the epilogue, m
@@ -319,9 +338,9 @@ func (b *blas) look(d *Device, m *device.Matmul) (*product, error) {
 		da: m.DA, db: m.DB, dd: m.DD, bias: !m.Bias.Nil(), epilogue: m.Epilogue, aux: !m.Aux.Nil()}
 	all := d.resolve(m.Aux) | d.resolve(m.A) | d.resolve(m.B) | d.resolve(m.C) | d.resolve(m.D) | d.resolve(m.Bias) | 256
 	key.align = 1 << bits.TrailingZeros64(all)
-	for i := range b.plans {
-		if b.plans[i].key == key {
-			return &b.plans[i], nil
+	for _, p := range b.plans {
+		if p.key == key {
+			return p, nil
 		}
 	}
 	return b.choose(d, key)
@@ -362,13 +381,11 @@ func (b *blas) choose(d *Device, key productKey) (*product, error) {
 			C.int(key.epilogue), flag(key.aux))
 	}
 	if key.epilogue != device.NoEpilogue && (d.opt.F32 || d.noEpilogues || key.n%8 != 0 || key.align < 16) {
-		b.plans = append(b.plans, product{key: key})
-		return &b.plans[len(b.plans)-1], nil
+		return b.add(product{key: key}), nil
 	}
 	rc := try()
 	if rc != 0 && key.epilogue != device.NoEpilogue {
-		b.plans = append(b.plans, product{key: key})
-		return &b.plans[len(b.plans)-1], nil
+		return b.add(product{key: key}), nil
 	}
 	if rc == notSupported && compute != compute32F {
 		compute = compute32F
@@ -377,8 +394,47 @@ func (b *blas) choose(d *Device, key productKey) (*product, error) {
 	if rc != 0 {
 		return nil, blasError(rc)
 	}
-	b.plans = append(b.plans, product{key, plan, int64(C.lt_workspace(plan))})
-	return &b.plans[len(b.plans)-1], nil
+	return b.add(product{key: key, plan: plan, room: int64(C.lt_workspace(plan))}), nil
+}
+
+func (b *blas) add(p product) *product {
+	b.plans = append(b.plans, &p)
+	return &p
+}
+
+// algorithms is how many the library names.
+func (p *product) algorithms() int { return int(C.lt_found(p.plan)) }
+
+func (p *product) usable(i int) bool { return C.lt_usable(p.plan, C.int(i)) != 0 }
+
+// choose makes one of them the product's.
+func (p *product) choose(i int) {
+	C.lt_choose(p.plan, C.int(i))
+	p.room = int64(C.lt_workspace(p.plan))
+}
+
+// algo is how the library describes one.
+func (p *product) algo(i int) (out [64]byte) {
+	copy(out[:], unsafe.Slice((*byte)(C.lt_algo(p.plan, C.int(i))), len(out)))
+	return out
+}
+
+// restores tells whether the library takes algorithms that were kept.
+func restores() bool { return C.lt_restores() != 0 }
+
+// restore makes an algorithm the product's that an earlier process kept; false: it does not fit.
+func (p *product) restore(b *blas, algo [64]byte) bool {
+	if C.lt_restore(b.handle, p.plan, unsafe.Pointer(&algo), blasWorkspace) != 0 {
+		return false
+	}
+	p.choose(0)
+	return true
+}
+
+// drop leaves the epilogue to a kernel.
+func (p *product) drop() {
+	C.lt_plan_free(p.plan)
+	p.plan = nil
 }
 
 // dtype is cuBLAS's name of an operand's element type.

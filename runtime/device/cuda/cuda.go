@@ -16,7 +16,8 @@
 // MTC_CUDA_SYNC=1 waits after every launch, so that a kernel that fails is named exactly.
 // MTC_CUDA_WAIT=host does without streams that wait on memory: the submitting thread waits for
 // the host lane in their place, as it does where the driver has no such waits.
-// MTC_CUDA_EPILOGUE=0 runs a GELU beside a product as a kernel of its own.
+// MTC_CUDA_EPILOGUE=0 runs a GELU beside a product as a kernel of its own. MTC_CUDA_TUNE=0 takes
+// for each product the algorithm that cuBLASLt names first, in the place of the fastest one.
 //
 // MTC_PINNED=64MiB is the most host memory that is locked. What is not goes through a small ring.
 //
@@ -69,6 +70,7 @@ type Device struct {
 	syncAll   bool // MTC_CUDA_SYNC
 	// noEpilogues is MTC_CUDA_EPILOGUE=0: what follows a product is a kernel of its own.
 	noEpilogues bool
+	noTuning    bool  // MTC_CUDA_TUNE=0
 	failAt      int64 // MTC_CUDA_FAIL, 0: never
 	backing     *backing
 	unsettled   atomic.Bool // host arenas are still being backed
@@ -114,6 +116,7 @@ func New(o Options) (*Device, error) {
 	}
 	d := &Device{opt: o, name: info.Name, arch: kit.Arch(info.Major, info.Minor), major: info.Major, total: info.Memory}
 	d.syncAll = os.Getenv("MTC_CUDA_SYNC") == "1"
+	d.noTuning = os.Getenv("MTC_CUDA_TUNE") == "0"
 	d.noEpilogues = os.Getenv("MTC_CUDA_EPILOGUE") == "0"
 	d.noWaits = os.Getenv("MTC_CUDA_WAIT") == "host"
 	d.failAt, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_FAIL"), 10, 64)

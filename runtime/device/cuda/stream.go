@@ -119,6 +119,11 @@ func (s *stream) launch(k *device.Kernel, a *device.Args) (err error) {
 			return err
 		}
 	}
+	return s.launchSource(k, a)
+}
+
+// launchSource enqueues a kernel's CUDA code and what follows it.
+func (s *stream) launchSource(k *device.Kernel, a *device.Args) error {
 	first := k.CUDA.For(s.dev.target, a)
 	if first == nil || first.Grid == nil {
 		return fmt.Errorf("there is no CUDA code for this kernel")

@@ -21,6 +21,14 @@ type notes struct {
 	err    error
 	calls  []noted
 	known  map[notedKey]bool
+
+	products []productCall
+}
+
+// productCall is a launch of a matrix product.
+type productCall struct {
+	kernel *device.Kernel
+	args   device.Args
 }
 
 // noted is a function that some launch needs.
@@ -56,7 +64,10 @@ func (d *Device) Warm(run func(q device.Queue)) error {
 			return err
 		}
 	}
-	return n.stream.reserve(n.room)
+	if err := n.stream.reserve(n.room); err != nil {
+		return err
+	}
+	return n.stream.settle(n.products)
 }
 
 // compileAll makes the modules that were noted.
@@ -98,10 +109,8 @@ func (n *notes) Launch(k *device.Kernel, a device.Args) {
 		return
 	}
 	if k.Matmul != nil {
-		m := k.Matmul(&a)
-		room, whole, err := n.stream.prepare(&m)
-		n.err, n.room = err, max(n.room, room)
-		if err != nil || whole {
+		n.products = append(n.products, productCall{k, a})
+		if k.CUDA == nil {
 			return
 		}
 	}

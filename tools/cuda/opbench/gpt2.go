@@ -57,6 +57,10 @@ func smallRows(m *memory, rows, d int) []bench {
 				linear.BackwardBias(q, linear.BackwardBiasArgs{DY: dy.at(i), DBias: db, Rows: rows, In: d, Out: d})
 			}
 		}},
+		{name: name("gelu 4 x"), bytes: 8 * size, setup: func() func(int) {
+			x, y := m.turns(4*size), m.turns(4*size)
+			return func(i int) { gelu.Forward(q, gelu.ForwardArgs{X: x.at(i), Y: y.at(i), Rows: rows, D: 4 * d}) }
+		}},
 		{name: name("gelu, backward 4 x"), bytes: 12 * size, setup: func() func(int) {
 			x, dy := m.turns(4*size), m.turns(4*size)
 			return func(i int) {
@@ -111,7 +115,21 @@ func smallProducts(m *memory, rows, d int) []bench {
 				}
 			}})
 	}
-	return all
+	narrow, wide := int64(rows*d)*m.act, int64(4*rows*d)*m.act
+	flops := 8 * float64(rows) * float64(d) * float64(d)
+	return append(all,
+		bench{name: fmt.Sprintf("linear %d: %d to %d, bias, gelu", rows, d, 4*d), flops: flops, setup: func() func(int) {
+			x, w, b, pre, y := m.turns(narrow), m.acts(4*d*d), m.acts(4*d), m.turns(wide), m.turns(wide)
+			return func(i int) {
+				linear.ForwardGelu(q, linear.ForwardGeluArgs{X: x.at(i), Weight: w, Bias: b, Pre: pre.at(i), Y: y.at(i), Rows: rows, In: d, Out: 4 * d})
+			}
+		}},
+		bench{name: fmt.Sprintf("linear %d: %d to %d, input, gelu", rows, 4*d, d), flops: flops, setup: func() func(int) {
+			dx, w, pre, dy := m.turns(wide), m.acts(4*d*d), m.turns(wide), m.turns(narrow)
+			return func(i int) {
+				linear.BackwardInputGelu(q, linear.BackwardInputGeluArgs{Weight: w, DY: dy.at(i), Pre: pre.at(i), DX: dx.at(i), Rows: rows, In: 4 * d, Out: d})
+			}
+		}})
 }
 
 // headProducts are those of a chunk of logits whose rows lie pitch apart, and their loss.
