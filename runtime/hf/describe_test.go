@@ -56,6 +56,11 @@ func TestConfigurationsOfTheFamilies(t *testing.T) {
 		{"qwen2, all layers slide", "Qwen2ForCausalLM", []string{"sliding_window", "9", "use_sliding_window", "true", "max_window_layers", "0"}, "window=9", ""},
 		{"qwen2, layers beyond the model slide", "Qwen2ForCausalLM", []string{"sliding_window", "9", "use_sliding_window", "true", "max_window_layers", "2"}, "window=none", ""},
 		{"qwen3", "Qwen3ForCausalLM", []string{"attention_bias", "false"}, "hd=128 qk_norm=true qkv_bias=false", ""},
+		{"mixtral", "MixtralForCausalLM", []string{"router_aux_loss_coef", "0"}, "E=8 K=2 theta=1e+06 eps=1e-05 alpha=0 window=none", ""},
+		{"qwen3 moe", "Qwen3MoeForCausalLM", []string{"num_experts", "6", "num_experts_per_tok", "3", "moe_intermediate_size", "24", "norm_topk_prob", "true", "router_aux_loss_coef", "0",
+			"use_sliding_window", "false", "mlp_only_layers", "[]", "decoder_sparse_step", "1", "sliding_window", "null", "max_window_layers", "48"}, "E=6 K=3 F=24 renorm=true head_norm=true", ""},
+		{"olmoe", "OlmoeForCausalLM", []string{"num_local_experts", "4", "num_experts", "4", "num_experts_per_tok", "3", "clip_qkv", "null", "router_aux_loss_coef", "0.5", "output_router_logits", "true"}, "E=4 K=3 alpha=0.5 renorm=false head_norm=false", "by layer here"},
+		{"no balance loss", "MixtralForCausalLM", nil, "alpha=0", "output_router_logits is false"},
 		{"gpt2", "GPT2LMHeadModel", nil, "D=24 F=96 context=16 eps=1e-05", ""},
 		{"gpt2, inner width", "GPT2LMHeadModel", []string{"n_inner", "40", "layer_norm_epsilon", "1e-6"}, "F=40 eps=1e-06", ""},
 		{"dropout is noted", "GPT2LMHeadModel", []string{"attn_pdrop", "0.1"}, "", "attn_pdrop is 0.1"},
@@ -149,6 +154,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{"rope by kind of layer", "LlamaForCausalLM", []string{"rope_parameters", `{"full_attention": {"rope_theta": 1e4}}`}, []string{"full_attention is not known"}},
 		{"an untied GPT-2", "GPT2LMHeadModel", []string{"tie_word_embeddings", "false"}, []string{"tie_word_embeddings"}},
 		{"another activation", "GPT2LMHeadModel", []string{"activation_function", `"relu"`, "scale_attn_by_inverse_layer_idx", "true"}, []string{"relu", "scale_attn_by_inverse_layer_idx"}},
+		{"layers without experts", "Qwen3MoeForCausalLM", []string{"moe_intermediate_size", "8", "decoder_sparse_step", "2", "mlp_only_layers", "[0]"}, []string{"decoder_sparse_step is 2", "mlp_only_layers is [0]"}},
+		{"experts of two minds", "OlmoeForCausalLM", []string{"num_experts", "4", "num_local_experts", "8", "num_experts_per_tok", "9", "clip_qkv", "8.0"}, []string{"num_experts is 4 and num_local_experts 8", "num_experts_per_tok is 9", "clip_qkv is 8.0"}},
 		{"numbers that are none", "LlamaForCausalLM", []string{"hidden_size", `"32"`, "num_hidden_layers", "0", "rms_norm_eps", "-1", "vocab_size", "1e99", "tie_word_embeddings", "1"},
 			[]string{`hidden_size is "32"`, "num_hidden_layers is 0", "rms_norm_eps is -1", "vocab_size is 1e99", "tie_word_embeddings is 1"}},
 		{"architectures that are no list", "LlamaForCausalLM", []string{"architectures", `"LlamaForCausalLM"`}, []string{"a list is wanted"}},
@@ -171,7 +178,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 // A configuration that is written reads back as what it was made from.
 func TestWrittenConfigurationsReadBack(t *testing.T) {
 	for _, c := range [][]string{
-		{"GPT2LMHeadModel"}, {"LlamaForCausalLM", "head_dim", "16"}, {"MistralForCausalLM", "sliding_window", "7"},
+		{"GPT2LMHeadModel"}, {"LlamaForCausalLM", "head_dim", "16"}, {"MistralForCausalLM", "sliding_window", "7"}, {"MixtralForCausalLM", "sliding_window", "9"}, {"OlmoeForCausalLM"},
+		{"Qwen3MoeForCausalLM", "moe_intermediate_size", "24", "norm_topk_prob", "true", "head_dim", "16"},
 		{"Qwen2ForCausalLM", "tie_word_embeddings", "true", "rope_theta", "1e6"}, {"Qwen3ForCausalLM", "sliding_window", "9", "use_sliding_window", "true", "max_window_layers", "0"},
 		{"LlamaForCausalLM", "rope_scaling", `{"type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}`},
 		{"LlamaForCausalLM", "rope_scaling", `{"type": "yarn", "factor": 4.0}`}, {"LlamaForCausalLM", "rope_scaling", `{"type": "linear", "factor": 2.5}`},
