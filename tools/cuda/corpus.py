@@ -4,10 +4,11 @@
 
 The text is every .go and .py file below the folders (default: the Go distribution and Python's
 standard library), in the order of their paths, without test data and repeated files, each behind
-an end-of-text token. A byte-level BPE of 50,257 tokens, as GPT-2's, is trained on it. OUT gets
+an end-of-text token. A byte-level BPE of 50,257 tokens, as GPT-2's, is trained on it, unless OUT has one. OUT gets
 train.bin (uint16 tokens behind the header that mtc reads), train.planes.xz (the same, packed) and
 tokenizer.json.
 """
+import array
 import glob
 import hashlib
 import lzma
@@ -41,23 +42,26 @@ def main(out, folders):
     os.makedirs(out, exist_ok=True)
     docs = list(texts(folders))
     print(f"{len(docs)} files, {sum(map(len, docs)) / 1e6:.1f} M characters", flush=True)
-    t = Tokenizer(models.BPE())
-    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    t.decoder = decoders.ByteLevel()
-    t.train_from_iterator(docs, trainers.BpeTrainer(
-        vocab_size=VOCAB, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
-    t.save(f"{out}/tokenizer.json")
+    if os.path.exists(f"{out}/tokenizer.json"):
+        t = Tokenizer.from_file(f"{out}/tokenizer.json")
+    else:
+        t = Tokenizer(models.BPE())
+        t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        t.decoder = decoders.ByteLevel()
+        t.train_from_iterator(docs, trainers.BpeTrainer(
+            vocab_size=VOCAB, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+        t.save(f"{out}/tokenizer.json")
     end = t.token_to_id(END)
-    ids = []
+    ids = array.array("H")
     for at in range(0, len(docs), 256):
         for e in t.encode_batch(docs[at : at + 256]):
             ids.append(end)
             ids.extend(e.ids)
-    body = struct.pack(f"<{len(ids)}H", *ids)
+    body = ids.tobytes()
     raw = struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + body
     open(f"{out}/train.bin", "wb").write(raw)
     # A plane of low bytes and one of high bytes are packed better than their mixture.
-    open(f"{out}/train.planes.xz", "wb").write(lzma.compress(raw[:1024] + body[0::2] + body[1::2], preset=6))
+    open(f"{out}/train.planes.xz", "wb").write(lzma.compress(raw[:1024] + body[0::2] + body[1::2], preset=3))
     print(f"vocabulary {t.get_vocab_size()}, {len(ids)} tokens, largest {max(ids)}, packed {os.path.getsize(out + '/train.planes.xz') / 1e6:.1f} MB")
 
 

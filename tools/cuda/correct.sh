@@ -234,3 +234,61 @@ part_sanitize() {
     check "racecheck: $name" "0 hazards in 3 steps" sanitized racecheck $name
   done
 }
+
+# ---- 7B: finite, falling, weights that move -----------------------------------------------------
+
+# repeated FILE: 17 rows of 1024 tokens, of 500 words of the vocabulary: something to learn in 20
+# steps of 16 rows.
+repeated() {
+  "$python" - "$1" <<'PY'
+import random, struct, sys
+r = random.Random(1)
+words = [r.randrange(60000) for _ in range(500)]
+ids = [words[min(r.randrange(500), r.randrange(500))] for _ in range(17 * 1024 + 1)]
+with open(sys.argv[1], "wb") as f:
+    f.write(struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + struct.pack(f"<{len(ids)}H", *ids))
+PY
+}
+
+seven() {
+  repeated "$work/repeated.bin" || return 1
+  limit=${seven_limit:-150} program 7b --data "$work/repeated.bin" --steps 20 --no-save --no-memory-check --moved --out "$work/run/7b" \
+    --set "train.lr=constant(peak = 1e-5)" || return 1
+  cp "$work/run/7b/metrics.jsonl" "$OUT/7b.jsonl"
+  grep -E 'start-up|^moved|^step' "$work/log" >"$OUT/7b.txt"
+  "$python" - "$work/run/7b/metrics.jsonl" "$work/log" >"$work/note" <<'PY'
+import json, math, re, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+losses = [r["loss"] for r in rows if "loss" in r]
+start = [r["start_s"] for r in rows if "start_s" in r]
+moved = re.search(r"moved: (.*)", open(sys.argv[2]).read())
+print(f"loss {losses[0]:.3f} to {losses[-1]:.3f} in {len(losses)} steps, start-up {start[0] if start else 0:.0f} s; {moved and moved[1]}")
+ok = len(losses) == 20 and all(x is not None and math.isfinite(x) for x in losses) and losses[-1] < losses[0] - 0.1
+sys.exit(0 if ok and moved and not moved[1].startswith("0.00 %") else 1)
+PY
+}
+
+part_seven() { check "7B, 20 steps at lr 1e-5" "finite, falling, weights that move" seven; }
+
+# ---- GPT-2 beside PyTorch -----------------------------------------------------------------------
+
+part_peers() {
+  local shard=$work/train.bin
+  "$python" - build/cuda/peers/train.planes.xz "$shard" <<'PY'
+import lzma, sys
+import numpy as np
+raw = np.frombuffer(lzma.open(sys.argv[1]).read(), np.uint8)
+body = raw[1024:].reshape(2, -1).T.reshape(-1)
+open(sys.argv[2], "wb").write(raw[:1024].tobytes() + body.tobytes())
+PY
+  peers() {
+    "$python" tools/cuda/train_peers.py "$work/programs/gpt2.peer" "$shard" "$work/peers" --steps "${PEER_STEPS:-600}" \
+      --seconds 250 ${PEER_FLAGS:---compile} --set "train.lr=cosine(peak = 6e-4, warmup = 60, final = 6e-5)" >"$OUT/peers.txt" 2>&1
+    local rc=$?
+    cp "$work/peers/losses.csv" "$OUT/" 2>/dev/null
+    cat "$OUT/peers.txt"
+    tail -1 "$OUT/peers.txt" >"$work/note"
+    return $rc
+  }
+  check "GPT-2 124M beside PyTorch" "${PEER_STEPS:-600} steps" peers
+}

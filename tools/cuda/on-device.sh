@@ -13,8 +13,10 @@
 #   errors      what is missing is named
 #   pinned      little memory that can be locked
 #   sanitize    compute-sanitizer's memcheck and racecheck on nano
+#   seven       Qwen2.5 7B, streamed, 20 steps: needs `test-all.sh seven`
+#   peers       GPT-2 124M beside PyTorch: needs `test-all.sh peers` and tools/cuda/corpus.py's shard
 #
-# Without a name all run. Logs go to $OUT (default build/cuda/out). Needs the driver, NVRTC,
+# Without a name all but the last two run. Logs go to $OUT (default build/cuda/out). Needs the driver, NVRTC,
 # cuBLASLt and Python with numpy; no Go and no compiler. With MTC_EMU=1 programs run over
 # tools/cuda/emu.sh, on a machine without a GPU: use it with what `MTC_SMALL=1
 # tools/cuda/test-all.sh` built.
@@ -30,8 +32,9 @@ wrap=  under=  limit=120  long=200  fail_at=2000
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 $python -c "
-import lzma, sys, tarfile
-with tarfile.open(fileobj=lzma.open('${MTC_OUT:-build/cuda}/on-device.tar.xz')) as t: t.extractall('$work')" || exit 3
+import glob, lzma, tarfile
+for name in glob.glob('${MTC_OUT:-build/cuda}/on-device*.tar.xz'):
+    with tarfile.open(fileobj=lzma.open(name)) as t: t.extractall('$work')" || exit 3
 export XDG_CACHE_HOME=$work/cache
 table=$work/table
 : >"$table"
@@ -101,7 +104,7 @@ if [[ $parts == *" programs "* ]]; then
   done
 fi
 if [[ $parts == *" curves "* ]]; then part_curves; fi
-for p in same jitter resume lost errors pinned sanitize; do
+for p in same jitter resume lost errors pinned sanitize seven peers; do
   if [[ $parts == *" $p "* ]]; then part_$p; fi
 done
 

@@ -6,6 +6,8 @@
 #   tools/cuda/test-all.sh           everything
 #   tools/cuda/test-all.sh tests     the test binaries alone
 #   tools/cuda/test-all.sh programs  the programs alone
+#   tools/cuda/test-all.sh seven     Qwen2.5 7B, in an archive of its own
+#   tools/cuda/test-all.sh peers     GPT-2 124M, likewise
 #
 # MTC_SMALL=1 makes nano small enough for tools/cuda/emu.sh; MTC_FAMILIES names some models.
 # MTC_OUT is another folder than build/cuda.
@@ -15,6 +17,28 @@ cd "$(dirname "$0")/../.."
 what=${1:-all}
 out=${MTC_OUT:-build/cuda}
 say() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
+
+program() { # name, .mt, flags
+  local name=$1 mt=$2
+  shift 2
+  $out/mtc compile "$mt" -o "$out/src/$name" "$@" >/dev/null
+  find "$out/src/$name" -maxdepth 1 -type f -perm -u+x -exec mv {} "$out/programs/$name" \;
+  strip "$out/programs/$name" 2>/dev/null || true
+}
+if [ "$what" = seven ] || [ "$what" = peers ]; then
+  rm -rf $out/programs && mkdir -p $out/programs
+  CGO_ENABLED=0 go build -o $out/mtc ./cmd/mtc
+  if [ "$what" = seven ]; then
+    program 7b models/qwen2.5-7b.mt --target cuda --set train.seq=1024 --set "train.batch=16384 tokens" --set train.eval=none \
+      --placement stream --device-memory 40GiB --recompute all
+  else
+    program gpt2.peer models/gpt2.mt --target cuda --set train.seq=1024 --set "train.batch=65536 tokens" --set train.eval=none --micro-batch 32
+  fi
+  rm -rf $out/src
+  (cd $out && tar -cf - programs | xz -T1 --lzma2=preset=1,dict=64MiB >on-device-$what.tar.xz)
+  say "$(du -h $out/on-device-$what.tar.xz | cut -f1) in $out/on-device-$what.tar.xz"
+  exit
+fi
 
 if [ "$what" != programs ]; then
   rm -rf $out/tests && mkdir -p $out/tests
@@ -30,13 +54,6 @@ fi
 if [ "$what" != tests ]; then
   rm -rf $out/programs && mkdir -p $out/programs
   CGO_ENABLED=0 go build -o $out/mtc ./cmd/mtc
-  program() { # name, .mt, flags
-    local name=$1 mt=$2
-    shift 2
-    $out/mtc compile "$mt" -o "$out/src/$name" "$@" >/dev/null
-    find "$out/src/$name" -maxdepth 1 -type f -perm -u+x -exec mv {} "$out/programs/$name" \;
-    strip "$out/programs/$name" 2>/dev/null || true
-  }
   for family in ${MTC_FAMILIES:-gpt2 llama mistral qwen2 qwen3}; do
     mt=e2e/testdata/fixtures/$family.mt
     for precision in f32 bf16; do

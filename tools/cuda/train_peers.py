@@ -205,7 +205,7 @@ def main():
     a = a.parse_args()
     os.makedirs(a.out, exist_ok=True)
     torch.set_float32_matmul_precision("high" if a.device == "cuda" else "highest")
-    run(a.program, a.data, f"{a.out}/start", 1, [*a.set, "train.lr=constant(peak = 0)"], a.seconds)
+    run(a.program, a.data, f"{a.out}/start", 1, [*a.set, "train.lr=constant(peak = 1e-30)"], a.seconds)
     weights = checkpoint(f"{a.out}/start/step-000001")
     ours, took = run(a.program, a.data, f"{a.out}/mtc", a.steps, a.set, a.seconds)
     state = json.load(open(f"{a.out}/start/step-000001/state.json"))
