@@ -21,6 +21,7 @@ type inspectOptions struct {
 	why           string
 	machine       string
 	html, trace   string
+	moe           string
 	asked, whying bool // --task, --why
 }
 
@@ -40,7 +41,7 @@ shows the times that were measured.`,
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var views []string
-			for _, v := range []string{"json", "memory", "list", "task", "why", "html", "trace"} {
+			for _, v := range []string{"json", "memory", "list", "task", "why", "html", "trace", "moe"} {
 				if cmd.Flags().Changed(v) {
 					views = append(views, "--"+v)
 				}
@@ -49,6 +50,9 @@ shows the times that were measured.`,
 				return usageErrorf("%s cannot be shown at once", suggest.List(views)).hint("give one of them")
 			}
 			o.asked, o.whying = cmd.Flags().Changed("task"), cmd.Flags().Changed("why")
+			if cmd.Flags().Changed("moe") {
+				return inspectMoe(e, args, o.moe)
+			}
 			s, err := loadSchedule(args)
 			if err != nil {
 				return err
@@ -64,6 +68,7 @@ shows the times that were measured.`,
 	fs.StringVar(&o.why, "why", "", "say why `TASK` runs when it does, and what other choices would cost: a number, or the beginning of a name, such as \"prefetch layer[2]\"")
 	fs.StringVar(&o.machine, "machine", "", "`NAME` or file of a machine's profile to predict for (default: this machine, if measured)")
 	fs.StringVar(&o.html, "html", "", "write the step as one page to `FILE`")
+	fs.StringVar(&o.moe, "moe", "", "write what the routers of RUN did, its moe.jsonl, as one page of figures to `FILE`")
 	fs.StringVar(&o.trace, "trace", "", "write the step as a Chrome / Perfetto trace to `FILE`")
 	return cmd
 }

@@ -30,8 +30,8 @@ type calibration struct {
 // calibratedLayer is a router before and after.
 type calibratedLayer struct {
 	Name   string       `json:"name"`
-	Before RoutingLayer `json:"before"`
-	After  RoutingLayer `json:"after"`
+	Before moe.Layer `json:"before"`
+	After  moe.Layer `json:"after"`
 }
 
 // calibrationReport is what --json prints.

@@ -13,8 +13,8 @@ import (
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
-// routingFile is where a run with a mixture of experts writes what its routers do.
-const routingFile = "moe.jsonl"
+// RoutingFile, in a run folder, is where a run with a mixture of experts writes what its routers do.
+const RoutingFile = "moe.jsonl"
 
 // routingLines is about how many lines of it a whole run writes.
 const routingLines = 200
@@ -39,7 +39,7 @@ func (s *session) openRouting(errw io.Writer) (*routing, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	f, err := telemetry.OpenMetrics(filepath.Join(s.out, routingFile), s.engine.State().Step)
+	f, err := telemetry.OpenMetrics(filepath.Join(s.out, RoutingFile), s.engine.State().Step)
 	if err != nil {
 		return nil, err
 	}
@@ -49,36 +49,9 @@ func (s *session) openRouting(errw io.Writer) (*routing, error) {
 	}, nil
 }
 
-// RoutingLine is a line of moe.jsonl.
-type RoutingLine struct {
-	Step   int64          `json:"step"`
-	Layers []RoutingLayer `json:"layers"`
-}
-
-// RoutingLayer is what one router did since the line before, and its cutoffs in the last step.
-type RoutingLayer struct {
-	Name      string    `json:"name"`
-	Mean      float64   `json:"mean"`             // experts a token
-	Target    float64   `json:"target"`           // that it aims at
-	Usage     []float64 `json:"usage"`            // by expert: share of tokens
-	MaxVio    float64   `json:"max_vio"`          // the most used expert over the mean, less 1
-	CV        float64   `json:"cv"`               // deviation of usage over the mean
-	None      float64   `json:"none"`             // share of tokens without an expert
-	Fan       []float64 `json:"fan"`              // share of tokens by number of experts
-	Position  []float64 `json:"position"`         // experts a token by sixteenths of the sequence
-	Threshold []float64 `json:"threshold"`        // by expert
-	Drift     float64   `json:"drift"`            // largest distance of a cutoff from the step's quantile
-	Bias      []float64 `json:"bias,omitempty"`   // by expert, of a router that has them
-	Dead      int       `json:"dead"`             // experts without a token
-	Starved   int       `json:"starved"`          // experts with less than a tenth of their share
-	Dropped   float64   `json:"dropped"`          // share of pairs beyond the plan's rows
-	Flooded   int64     `json:"flooded"`          // micro-batches in which that happened
-	NonCausal int64     `json:"noncausal_tokens"` // of the run so far
-}
-
-func layerOf(r *plan.Router, rep *moe.Report) (RoutingLayer, moe.Digest) {
+func layerOf(r *plan.Router, rep *moe.Report) (moe.Layer, moe.Digest) {
 	d := rep.Digest(r.Mean)
-	l := RoutingLayer{
+	l := moe.Layer{
 		Name: r.Name, Mean: short(d.Mean), Target: short(d.Target), Usage: shorts(d.Usage), MaxVio: short(d.MaxVio), CV: short(d.CV),
 		None: short(d.None), Fan: shorts(d.Fan), Position: shorts(d.Position), Dead: len(d.Dead), Starved: len(d.Starved),
 		Dropped: short(d.Dropped), Flooded: int64(rep.Flooded), NonCausal: int64(rep.NonCausal),
@@ -130,7 +103,7 @@ func (r *routing) write(step int64) error {
 	if step == r.last || r.since[0].Count == nil {
 		return nil
 	}
-	line := RoutingLine{Step: step}
+	line := moe.Line{Step: step}
 	for i := range r.plan.Routers {
 		l, _ := layerOf(&r.plan.Routers[i], &r.since[i])
 		line.Layers = append(line.Layers, l)

@@ -163,7 +163,7 @@ func (s *session) report() {
 		file(filepath.Base(s.settings.metrics), "a line of JSON for every step")
 	}
 	if s.routing != nil {
-		file(routingFile, "what the routers did, for `mtc inspect --moe`")
+		file(RoutingFile, "what the routers did, for `mtc inspect --moe`")
 	}
 	file(FileName(), "trains on and generates, also without mtc")
 	file(filepath.Base(s.plan.Source), "the model")

@@ -1,0 +1,116 @@
+// Package routing draws what the routers of a run did: one HTML page of SVG figures, without
+// scripts and without anything from elsewhere, from the lines of moe.jsonl. By layer: each
+// expert's usage against its share, cutoffs or biases, the number of experts a token over the
+// run, and against the position in the sequence.
+package routing
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+
+	"github.com/megatrain/mtc/runtime/ops/moe"
+)
+
+// Read reads the lines of moe.jsonl. A last line that is cut short, of a run that goes on, is
+// left out.
+func Read(r io.Reader) ([]moe.Line, error) {
+	var out []moe.Line
+	in := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		text, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var l moe.Line
+		if err := json.Unmarshal(bytes.TrimSpace(text), &l); err != nil || len(l.Layers) == 0 {
+			return nil, fmt.Errorf("line %d does not say what routers did", n)
+		}
+		out = append(out, l)
+	}
+}
+
+// Write writes the page.
+func Write(w io.Writer, model string, lines []moe.Line) error {
+	var b strings.Builder
+	b.WriteString("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n")
+	fmt.Fprintf(&b, "<title>%s: routing</title>\n<style>%s</style></head><body>\n", html.EscapeString(model), style)
+	fmt.Fprintf(&b, "<h1>%s: what its routers did</h1>\n", html.EscapeString(model))
+	last := lines[len(lines)-1]
+	fmt.Fprintf(&b, "<p>%d steps in %d lines. A curve an expert; each point is the mean since the one before.</p>\n", last.Step, len(lines))
+	summary(&b, last)
+	for i := range last.Layers {
+		layer(&b, lines, i)
+	}
+	b.WriteString("</body></html>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+const style = `
+body{font:14px/1.5 system-ui,sans-serif;margin:2em auto;max-width:76em;padding:0 1em;color:#222;background:#fff}
+h2{margin:2em 0 .3em;font-size:1.1em}.row{display:flex;flex-wrap:wrap;gap:1em}figure{margin:0}
+figcaption{font-size:.9em;color:#555}svg text{font:11px system-ui,sans-serif;fill:#555}
+table{border-collapse:collapse}td,th{padding:.15em .8em;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}
+@media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}figcaption,svg text{color:#aaa;fill:#aaa}td,th{border-color:#333}}
+`
+
+// summary is a table of the last line.
+func summary(b *strings.Builder, l moe.Line) {
+	fmt.Fprintf(b, "<table><caption>Until step %d</caption><tr><th>router</th><th>experts a token</th><th>aims at</th><th>none</th><th>max vio</th><th>CV</th><th>drift</th><th>dead</th><th>starved</th><th>dropped</th></tr>\n", l.Step)
+	for _, x := range l.Layers {
+		fmt.Fprintf(b, "<tr><td>%s</td><td>%.3f</td><td>%.3f</td><td>%.1f %%</td><td>%.2f</td><td>%.2f</td><td>%.3g</td><td>%d</td><td>%d</td><td>%.2g %%</td></tr>\n",
+			html.EscapeString(x.Name), x.Mean, x.Target, 100*x.None, x.MaxVio, x.CV, x.Drift, x.Dead, x.Starved, 100*x.Dropped)
+	}
+	b.WriteString("</table>\n")
+}
+
+// layer draws the figures of one router.
+func layer(b *strings.Builder, lines []moe.Line, i int) {
+	last := lines[len(lines)-1].Layers[i]
+	fmt.Fprintf(b, "<h2>%s</h2>\n<div class=\"row\">\n", html.EscapeString(last.Name))
+	var steps []float64
+	series := func(pick func(*moe.Layer) []float64) [][]float64 {
+		var out [][]float64
+		steps = steps[:0]
+		for _, l := range lines {
+			if i >= len(l.Layers) {
+				continue
+			}
+			steps = append(steps, float64(l.Step))
+			for e, x := range pick(&l.Layers[i]) {
+				for len(out) <= e {
+					out = append(out, nil)
+				}
+				out[e] = append(out[e], x)
+			}
+		}
+		return out
+	}
+	n := float64(len(last.Usage))
+	usage := series(func(l *moe.Layer) []float64 { return l.Usage })
+	plot(b, figure{title: "usage of each expert, and its share (dashed)", x: steps, lines: usage, guide: last.Target / n, guided: true, zero: true, xname: "step"})
+	if len(last.Threshold) > 0 {
+		cut := series(func(l *moe.Layer) []float64 { return l.Threshold })
+		plot(b, figure{title: "cutoffs", x: steps, lines: cut, xname: "step"})
+	} else {
+		bias := series(func(l *moe.Layer) []float64 { return l.Bias })
+		plot(b, figure{title: "biases", x: steps, lines: bias, xname: "step"})
+	}
+	fan := series(func(l *moe.Layer) []float64 { return []float64{l.Mean, l.None} })
+	plot(b, figure{title: "experts a token, its aim (dashed), and the share without any", x: steps, lines: fan, guide: last.Target, guided: true, zero: true, xname: "step"})
+	bars(b, "share of tokens by number of experts, last line", last.Fan)
+	var at []float64
+	for k := range last.Position {
+		at = append(at, (float64(k)+0.5)/float64(len(last.Position)))
+	}
+	plot(b, figure{title: "experts a token by position in the sequence, last line", x: at, lines: [][]float64{last.Position}, guide: last.Target, guided: true, zero: true, xname: "of the sequence"})
+	b.WriteString("</div>\n")
+}
