@@ -25,17 +25,17 @@ model mixtral(D = 4096, L = 32, H = 32, KV = 8, F = 14336, V = 32000, E = 8, K =
 
   weights hf {
     if tied { wte = same("model.embed_tokens", "lm_head") } else { wte = "model.embed_tokens" }
-    layer[i].attn_norm = "model.layers.{i}.input_layernorm"
-    layer[i].q         = "model.layers.{i}.self_attn.q_proj"
-    layer[i].k         = "model.layers.{i}.self_attn.k_proj"
-    layer[i].v         = "model.layers.{i}.self_attn.v_proj"
-    layer[i].o         = "model.layers.{i}.self_attn.o_proj"
-    layer[i].mlp_norm  = "model.layers.{i}.post_attention_layernorm"
+    layer[i].attn_norm          = "model.layers.{i}.input_layernorm"
+    layer[i].q                  = "model.layers.{i}.self_attn.q_proj"
+    layer[i].k                  = "model.layers.{i}.self_attn.k_proj"
+    layer[i].v                  = "model.layers.{i}.self_attn.v_proj"
+    layer[i].o                  = "model.layers.{i}.self_attn.o_proj"
+    layer[i].mlp_norm           = "model.layers.{i}.post_attention_layernorm"
     layer[i].moe.router         = "model.layers.{i}.block_sparse_moe.gate"
     layer[i].moe.expert[e].gate = "model.layers.{i}.block_sparse_moe.experts.{e}.w1"
     layer[i].moe.expert[e].up   = "model.layers.{i}.block_sparse_moe.experts.{e}.w3"
     layer[i].moe.expert[e].down = "model.layers.{i}.block_sparse_moe.experts.{e}.w2"
-    norm               = "model.norm"
+    norm                        = "model.norm"
     if not tied { head = "lm_head" }
   }
 }

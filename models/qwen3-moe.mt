@@ -14,7 +14,8 @@ model qwen3_moe(D = 2048, L = 48, H = 32, KV = 4, F = 768, V = 151936, E = 128, 
     a = attention(rope(q, hd, theta, scaling = scaling), rope(k, hd, theta, scaling = scaling), v,
                   heads = H, kv = KV, causal, window = window)
     x += o: linear(a, D)
-    x += moe: moe(mlp_norm: rmsnorm(x, eps), experts = E, expert = mlp(), router = topk(K, renorm = renorm, balance = aux(alpha)))
+    x += moe: moe(mlp_norm: rmsnorm(x, eps), experts = E, expert = mlp(),
+                  router = topk(K, renorm = renorm, balance = aux(alpha)))
   }
 
   forward(tokens) {
@@ -25,19 +26,19 @@ model qwen3_moe(D = 2048, L = 48, H = 32, KV = 4, F = 768, V = 151936, E = 128, 
 
   weights hf {
     if tied { wte = same("model.embed_tokens", "lm_head") } else { wte = "model.embed_tokens" }
-    layer[i].attn_norm = "model.layers.{i}.input_layernorm"
-    layer[i].q         = "model.layers.{i}.self_attn.q_proj"
-    layer[i].k         = "model.layers.{i}.self_attn.k_proj"
-    layer[i].v         = "model.layers.{i}.self_attn.v_proj"
-    layer[i].o         = "model.layers.{i}.self_attn.o_proj"
-    layer[i].q_norm    = "model.layers.{i}.self_attn.q_norm"
-    layer[i].k_norm    = "model.layers.{i}.self_attn.k_norm"
-    layer[i].mlp_norm  = "model.layers.{i}.post_attention_layernorm"
+    layer[i].attn_norm          = "model.layers.{i}.input_layernorm"
+    layer[i].q                  = "model.layers.{i}.self_attn.q_proj"
+    layer[i].k                  = "model.layers.{i}.self_attn.k_proj"
+    layer[i].v                  = "model.layers.{i}.self_attn.v_proj"
+    layer[i].o                  = "model.layers.{i}.self_attn.o_proj"
+    layer[i].q_norm             = "model.layers.{i}.self_attn.q_norm"
+    layer[i].k_norm             = "model.layers.{i}.self_attn.k_norm"
+    layer[i].mlp_norm           = "model.layers.{i}.post_attention_layernorm"
     layer[i].moe.router         = "model.layers.{i}.mlp.gate"
     layer[i].moe.expert[e].gate = "model.layers.{i}.mlp.experts.{e}.gate_proj"
     layer[i].moe.expert[e].up   = "model.layers.{i}.mlp.experts.{e}.up_proj"
     layer[i].moe.expert[e].down = "model.layers.{i}.mlp.experts.{e}.down_proj"
-    norm               = "model.norm"
+    norm                        = "model.norm"
     if not tied { head = "lm_head" }
   }
 }

@@ -8,7 +8,8 @@ model choice(D = 32, L = 2, H = 4, V = 256, E = 4) {
     x += o: linear(attention(q: linear(h, D), k: linear(h, D), v: linear(h, D), heads = H, causal), D)
     x += first: moe(norm: rmsnorm(x), experts = E, expert = mlp(width = 24),
                     router = threshold(0.25, ema = 0.8, warmup = expert_choice(5, pool = step)))
-    x += 0.5 * second: moe(norm2: rmsnorm(x), experts = E, expert = mlp(width = 16), router = expert_choice(0.25, pool = sequence, ema = 0.8))
+    x += 0.5 * second: moe(norm2: rmsnorm(x), experts = E, expert = mlp(width = 16),
+                           router = expert_choice(0.25, pool = sequence, ema = 0.8))
   }
   forward(tokens) {
     x = wte: embed(tokens, V, D)

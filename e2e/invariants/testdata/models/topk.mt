@@ -7,12 +7,15 @@ model topk(D = 32, L = 3, H = 4, V = 256, E = 5) {
     x += o: linear(attention(q: linear(h, D), k: linear(h, D), v: linear(h, D), heads = H, causal), D)
     h = mlp_norm: rmsnorm(x)
     if i == 0 {
-      x += moe: moe(h, experts = E, expert = mlp(width = 24), router = topk(2, renorm, balance = aux(0.05, scope = step), zloss = 0.01))
+      x += moe: moe(h, experts = E, expert = mlp(width = 24),
+                    router = topk(2, renorm, balance = aux(0.05, scope = step), zloss = 0.01))
     } else {
       if i == 1 {
-        x += moe: moe(h, experts = E, expert = mlp(width = 24), router = topk(2, scores = sigmoid, renorm, scale = 1.5, balance = lossfree(0.01)))
+        x += moe: moe(h, experts = E, expert = mlp(width = 24),
+                      router = topk(2, scores = sigmoid, renorm, scale = 1.5, balance = lossfree(0.01)))
       } else {
-        x += moe: moe(h, experts = E, expert = mlp(width = 24), shared = mlp(width = 16), router = topk(2, balance = quantile))
+        x += moe: moe(h, experts = E, expert = mlp(width = 24), shared = mlp(width = 16),
+                      router = topk(2, balance = quantile))
       }
     }
   }
