@@ -23,6 +23,7 @@ type state struct {
 	res   *Result
 	front *front.State
 	until string // name of the first pass that is left out; "": none
+	known bool   // the text was compiled before: what no program depends on is left out
 
 	identity string // what a checkpoint depends on
 	foreign  []plan.Foreign
@@ -136,6 +137,9 @@ func (s *state) run(back bool) (*Result, error) {
 		p := &pipeline[i]
 		if p.Back && !back || s.until == p.Name {
 			break
+		}
+		if s.known && (p.Name == "weights" || p.Name == "identity") {
+			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return s.res, err

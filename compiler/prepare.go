@@ -26,6 +26,18 @@ func Prepare(ctx context.Context, o Options, diags *diag.List) (*Prepared, error
 	return &Prepared{s}, nil
 }
 
+// Again prepares the same model with another MicroBatch or Recompute. What was found out about
+// the text is not found out again.
+func (p *Prepared) Again(o Options) (*Prepared, error) {
+	o.DumpAfter = ""
+	s := &state{ctx: p.s.ctx, opts: o, diags: &diag.List{}, res: &Result{}, until: "schedule", known: true}
+	if _, err := s.run(true); err != nil {
+		return nil, err
+	}
+	s.identity = p.s.identity
+	return &Prepared{s}, nil
+}
+
 // Program is the lowered model.
 func (p *Prepared) Program() *ir.Program { return p.s.res.Program }
 

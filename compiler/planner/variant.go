@@ -58,7 +58,7 @@ func (s *search) lower(diags *diag.List) error {
 	}
 	for _, r := range rows {
 		for _, w := range words {
-			v, err := s.variant(o, r, w, diags)
+			v, err := s.variant(o, r, w, first)
 			if err != nil {
 				return err
 			}
@@ -91,9 +91,9 @@ func microBatches(batch, seq int64, target string) []int64 {
 }
 
 // variant lowers and prices one.
-func (s *search) variant(o compiler.Options, rows int64, recompute string, diags *diag.List) (*variant, error) {
+func (s *search) variant(o compiler.Options, rows int64, recompute string, first *compiler.Prepared) (*variant, error) {
 	o.MicroBatch, o.Recompute = rows, recompute
-	prep, err := compiler.Prepare(s.ctx, o, diags)
+	prep, err := first.Again(o)
 	if err != nil {
 		return nil, err
 	}
