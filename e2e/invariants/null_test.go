@@ -30,7 +30,7 @@ func bound(q device.Queue, b *engine.Binding) {
 	for _, list := range [][]device.Ptr{b.In[:], b.Out[:], b.DIn[:], b.DOut[:], b.Weights[:], b.Grads[:], b.Tables} {
 		launchAll(q, list...)
 	}
-	launchAll(q, b.Saved, b.Work, b.State, b.Targets, b.Scalars, b.Partials)
+	launchAll(q, b.Saved, b.Work, b.State, b.Targets, b.Scalars, b.Partials, b.Router)
 }
 
 var stubSteps = engine.Steps{
