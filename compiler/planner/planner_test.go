@@ -1,0 +1,235 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/schedule"
+	"github.com/megatrain/mtc/lang/diag"
+)
+
+// small is a model of twelve layers that is planned in no time.
+const small = `
+model small(D = 256, L = 12, H = 4, V = 4096) {
+  init normal(0.02)
+  block layer(x) {
+    h = norm: rmsnorm(x)
+    a = attention(q: linear(h, D), k: linear(h, D), v: linear(h, D), heads = H, causal)
+    x += o: linear(a, D)
+    h = norm2: rmsnorm(x)
+    x += down: linear(silu(gate: linear(h, 4 * D)) * up: linear(h, 4 * D), D)
+  }
+  forward(tokens) {
+    x = wte: embed(tokens, V, D)
+    repeat L { layer(x) }
+    return head: linear(final: rmsnorm(x), V)
+  }
+}
+train {
+  seq       = 256
+  batch     = 64 rows
+  optimizer = adamw(beta1 = 0.9, beta2 = 0.95)
+  lr        = constant(peak = 1e-3)
+  steps = 10
+  clip  = 1.0
+}
+`
+
+func request(device, host int64, pins ...string) Request {
+	r := Request{
+		Options: compiler.Options{Path: "small.mt", Text: []byte(small), Target: "cuda"},
+		Machine: cost.Shipped("rtx4090"), Device: device, Host: host, Pinned: map[string]bool{},
+	}
+	for _, p := range pins {
+		r.Pinned[p] = true
+	}
+	return r
+}
+
+func choose(t *testing.T, r Request) (*Choice, error) {
+	t.Helper()
+	var l diag.List
+	c, err := Choose(context.Background(), r, &l)
+	if l.HasErrors() {
+		t.Fatal(l.Err())
+	}
+	return c, err
+}
+
+const mib = 1 << 20
+
+// TestFitsWhatItSays: within any memory the plan that is chosen keeps to it, verifies, and the
+// compiler makes the same one of the options; with more memory it is never slower.
+func TestFitsWhatItSays(t *testing.T) {
+	last := math.Inf(1)
+	kinds := map[string]bool{}
+	for _, device := range []int64{1180, 1230, 1300, 1400, 1700, 4000} {
+		c, err := choose(t, request(device*mib, 3000*mib))
+		if err != nil {
+			var short *ShortError
+			if errors.As(err, &short) && device < 1300 {
+				continue
+			}
+			t.Fatalf("%d MiB: %v", device, err)
+		}
+		kinds[c.Options.Placement] = true
+		if c.DevicePeak > device*mib || c.HostPeak > 3000*mib {
+			t.Errorf("%d MiB: it takes %d and %d bytes", device, c.DevicePeak, c.HostPeak)
+		}
+		if err := schedule.Verify(c.Plan); err != nil {
+			t.Errorf("%d MiB: %v", device, err)
+		}
+		if c.Timeline.Seconds > last*1.02 {
+			t.Errorf("%d MiB: %v s, with less memory %v s", device, c.Timeline.Seconds, last)
+		}
+		last = min(last, c.Timeline.Seconds)
+		var l diag.List
+		res, err := compiler.Compile(context.Background(), c.Options, &l)
+		if err != nil {
+			t.Fatalf("%d MiB: %v", device, err)
+		}
+		if len(res.Plan.Tasks) != len(c.Plan.Tasks) || !reflect.DeepEqual(res.Plan.Arenas, c.Plan.Arenas) {
+			t.Errorf("%d MiB: the compiler makes another plan of the options", device)
+		}
+	}
+	if !kinds["resident"] || !kinds["stream"] {
+		t.Errorf("placements chosen: %v, want both", kinds)
+	}
+}
+
+// TestDeterministic: the same request gives the same choice.
+func TestDeterministic(t *testing.T) {
+	a, err := choose(t, request(1400*mib, 3000*mib))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := choose(t, request(1400*mib, 3000*mib))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(a.Options, b.Options) || !reflect.DeepEqual(a.Others, b.Others) || a.Timeline.Seconds != b.Timeline.Seconds {
+		t.Errorf("%+v\n%+v", a.Options, b.Options)
+	}
+}
+
+// TestNoPinnedAlternativeIsFaster: of many pinned ways none that fits is predicted to be more
+// than 3 % faster.
+func TestNoPinnedAlternativeIsFaster(t *testing.T) {
+	for _, device := range []int64{1300, 4000} {
+		best, err := choose(t, request(device*mib, 3000*mib))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, placement := range []string{"resident", "stream"} {
+			for _, rows := range []int64{8, 16, 32, 64} {
+				for _, recompute := range []string{"none", "all"} {
+					for _, groups := range []int64{1, 2, 64 / rows} {
+						r := request(device*mib, 3000*mib, "placement", "micro-batch", "recompute", "groups")
+						r.Options.Placement, r.Options.MicroBatch, r.Options.Recompute, r.Options.Groups = placement, rows, recompute, groups
+						if groups > 64/rows {
+							continue
+						}
+						var l diag.List
+						c, err := Choose(context.Background(), r, &l)
+						if err != nil {
+							continue
+						}
+						if c.Timeline.Seconds < best.Timeline.Seconds*0.97 {
+							t.Errorf("%d MiB: %s takes %.4g s, the choice %+v %.4g s", device,
+								fmt.Sprintf("%s, %d rows, recompute %s, %d groups", placement, rows, recompute, groups),
+								c.Timeline.Seconds, best.Options, best.Timeline.Seconds)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPinsHold: what is pinned comes out as it went in.
+func TestPinsHold(t *testing.T) {
+	r := request(4000*mib, 3000*mib, "placement", "micro-batch", "recompute", "resident", "slots")
+	r.Options.Placement, r.Options.MicroBatch, r.Options.Recompute, r.Options.Resident, r.Options.Slots = "stream", 16, "all", "2", 3
+	c, err := choose(t, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.Options
+	if o.Placement != "stream" || o.MicroBatch != 16 || o.Recompute != "all" || o.Resident != "2" || o.Slots != 3 {
+		t.Errorf("%+v", o)
+	}
+	resident := 0
+	for _, s := range c.Plan.Slabs {
+		if s.Resident {
+			resident++
+		}
+	}
+	if resident != 2 {
+		t.Errorf("%d slabs on the device, want 2", resident)
+	}
+	for _, w := range c.Why {
+		if r.Pinned[w.Flag] != w.Pinned {
+			t.Errorf("%s: pinned %t", w.Flag, w.Pinned)
+		}
+	}
+}
+
+// TestShort: what does not fit says what is short by how much, and its change fits.
+func TestShort(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		device, host int64
+		pins         []string
+		set          func(o *compiler.Options)
+		want, change string
+	}{
+		{"the host", 1200 * mib, 700 * mib, nil, nil, "host memory", "train."},
+		{"a pin stands in the way", 1400 * mib, 3000 * mib, []string{"micro-batch", "recompute"}, func(o *compiler.Options) {
+			o.MicroBatch, o.Recompute = 64, "none"
+		}, "device memory", "`--micro-batch`"},
+		{"nothing helps", 1025 * mib, 700 * mib, nil, nil, "device memory", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := request(tc.device, tc.host, tc.pins...)
+			if tc.set != nil {
+				tc.set(&r.Options)
+			}
+			_, err := choose(t, r)
+			var short *ShortError
+			if !errors.As(err, &short) {
+				t.Fatalf("%v", err)
+			}
+			if !strings.Contains(short.Error(), tc.want) || !strings.Contains(short.Change, tc.change) || tc.change == "" && short.Change != "" {
+				t.Errorf("%v; change %q, want %q and %q", short, short.Change, tc.want, tc.change)
+			}
+			if short.over() <= 0 {
+				t.Errorf("it is short of nothing: %+v", short)
+			}
+		})
+	}
+}
+
+func TestOtherTarget(t *testing.T) {
+	r := request(0, 0)
+	r.Options.Target = "cpu"
+	var m *MachineError
+	if _, err := choose(t, r); !errors.As(err, &m) {
+		t.Errorf("a CPU's plan for a GPU: %v", err)
+	}
+}
+
+func TestWrongText(t *testing.T) {
+	r := request(0, 0)
+	r.Options.Text = []byte("model x {")
+	var l diag.List
+	if _, err := Choose(context.Background(), r, &l); err == nil || !l.HasErrors() {
+		t.Errorf("%v", err)
+	}
+}
