@@ -17,7 +17,7 @@ import (
 func newDataCmd(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data pack IN... | data show DIR",
-		Short: "tokenize text and conversations into a folder to train on; look into one",
+		Short: "tokenize text and conversations to train on; look into the result",
 		Long: `
 mtc data pack IN... -o DIR writes a packed folder; mtc data show DIR --row N shows what
 became of a document, token by token. mtc run MODEL --data DIR trains on it.`,
@@ -87,7 +87,7 @@ func tokenizerOf(dir string, m *packed.Manifest) (*tokenizer.Folder, error) {
 		return nil, err
 	}
 	if f.Hash() != m.Tokenizer.Hash {
-		return nil, fault.New("MT0644", f.Dir, "this is not the tokenizer that the data was packed with (%s, not %s)", f.Hash(), m.Tokenizer.Hash).
+		return nil, fault.New("MT0674", f.Dir, "this is not the tokenizer that the data was packed with (%s, not %s)", f.Hash(), m.Tokenizer.Hash).
 			Help("pack the data again")
 	}
 	return f, nil

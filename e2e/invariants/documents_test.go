@@ -100,7 +100,7 @@ func TestDocumentsThatShareRows(t *testing.T) {
 func TestDocumentsThatDoNotFit(t *testing.T) {
 	data := documents(t, 30, 5)
 	_, text := fails(t, program(t, "llama", compiler.Options{}), "--data", data, "--out", out(t))
-	for _, want := range []string{"MT0647", "document 0 has 30 tokens", "--seq 16", "--overlong"} {
+	for _, want := range []string{"MT0677", "document 0 has 30 tokens", "--seq 16", "--overlong"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

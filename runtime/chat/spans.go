@@ -28,7 +28,7 @@ func (t *Template) Spans(c Conversation) (text string, spans []jinja.Span, err e
 		}
 		s, ok := t.turn(c, i, text)
 		if !ok || s.From < done {
-			return "", nil, fault.New("MT0641", t.name, "what the assistant says in turn %d cannot be found in the text that the chat template makes", i+1).
+			return "", nil, fault.New("MT0671", t.name, "what the assistant says in turn %d cannot be found in the text that the chat template makes", i+1).
 				Help("put `{%% generation %%}` and `{%% endgeneration %%}` around it in the template, or train on everything with `--loss all`")
 		}
 		spans = append(spans, s)

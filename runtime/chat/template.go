@@ -35,7 +35,7 @@ type Conversation struct {
 func Compile(name, text, bos, eos string) (*Template, error) {
 	t, err := jinja.Compile(text)
 	if err != nil {
-		return nil, fault.New("MT0641", name, "the chat template cannot be used").Wrap(err).
+		return nil, fault.New("MT0671", name, "the chat template cannot be used").Wrap(err).
 			Help("take the template that comes with the model, or leave out what is named")
 	}
 	return &Template{name: name, t: t, vars: map[string]any{"bos_token": bos, "eos_token": eos}}, nil
@@ -58,7 +58,7 @@ func (t *Template) render(c Conversation, ask bool) (string, []jinja.Span, error
 	}
 	text, spans, err := t.t.Render(vars)
 	if err != nil {
-		return "", nil, fault.New("MT0641", t.name, "the chat template refuses this conversation").Wrap(err)
+		return "", nil, fault.New("MT0671", t.name, "the chat template refuses this conversation").Wrap(err)
 	}
 	return text, spans, nil
 }

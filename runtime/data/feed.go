@@ -134,7 +134,7 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 		}
 		f.close = append(f.close, from.Close)
 		if from.Manifest.Tokenizer.Hash != m.Tokenizer.Hash || from.Manifest.Apart != m.Apart {
-			return f.or(fault.New("MT0644", from.Dir, "the evaluation data was packed with another tokenizer, or in another way, than %s", set.Dir).
+			return f.or(fault.New("MT0674", from.Dir, "the evaluation data was packed with another tokenizer, or in another way, than %s", set.Dir).
 				Help("pack both in the same way"))
 		}
 		held, _ = parts(from, 0)

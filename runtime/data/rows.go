@@ -31,7 +31,7 @@ func NewRows(set *packed.Set, docs []int64, batch, seq, seed int64, shared bool)
 	for _, d := range docs {
 		n := set.Len(d)
 		if n > seq+1 {
-			return nil, fault.New("MT0647", set.Dir, "document %d has %s tokens, and a row of seq = %s holds %s", d, group(n), group(seq), group(seq+1)).
+			return nil, fault.New("MT0677", set.Dir, "document %d has %s tokens, and a row of seq = %s holds %s", d, group(n), group(seq), group(seq+1)).
 				Help("pack again with `--seq %d` and `--overlong drop`, `split` or `cut`, or compile with a larger seq", seq)
 		}
 		r.used += n - 1

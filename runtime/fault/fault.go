@@ -27,6 +27,11 @@
 //	MT0627  a metrics file cannot be read or written
 //	MT0628  a profile of a run cannot be read, or is of another plan
 //
+// Codes of runs:
+//
+//	MT0630  gradients stay non-finite
+//	MT0631  a value that is not finite, found by --check-nan
+//
 // Codes of Hugging Face folders:
 //
 //	MT0660  a JSON file of the folder cannot be used
@@ -34,6 +39,17 @@
 //	MT0662  the files of weights are not whole
 //	MT0663  the weights are not those of the model
 //	MT0664  an export that cannot be written
+//
+// Codes of tokenizers and packed data:
+//
+//	MT0670  a tokenizer cannot be used
+//	MT0671  a chat template cannot be used
+//	MT0672  a record cannot be packed
+//	MT0673  there is nothing to learn
+//	MT0674  the data was made by another tokenizer
+//	MT0675  a packed folder is damaged
+//	MT0676  text for a model that reads tokens
+//	MT0677  a document does not fit a row
 package fault
 
 import (

@@ -178,7 +178,7 @@ func sameTokenizer(path, hash, packedDir string) error {
 	if err != nil || own == hash {
 		return err
 	}
-	return fault.New("MT0644", packedDir, "the data was packed with another tokenizer (%s) than the model's (%s, %s)", hash, own, path).
+	return fault.New("MT0674", packedDir, "the data was packed with another tokenizer (%s) than the model's (%s, %s)", hash, own, path).
 		Help("pack it again with the model's: `mtc data pack ... --tokenizer %s`", fault.Shell(filepath.Dir(path)))
 }
 
@@ -224,7 +224,7 @@ func (s *session) notPacked() error {
 			in[i] = fault.Shell(d)
 		}
 		out := filepath.Clean(s.train.Data[0]) + ".packed"
-		return fault.New("MT0646", strings.Join(s.train.Data, ", "), "the data is text, and %s reads the tokens of its tokenizer", s.plan.Model).
+		return fault.New("MT0676", strings.Join(s.train.Data, ", "), "the data is text, and %s reads the tokens of its tokenizer", s.plan.Model).
 			Help("`mtc data pack %s -o %s --tokenizer %s --seq %d --overlong split` makes them; then train with `--data %s`",
 				strings.Join(in, " "), fault.Shell(out), fault.Shell(dir), s.plan.Seq, fault.Shell(out))
 	}

@@ -53,7 +53,7 @@ type Stream struct {
 func (t *Tokenizer) Stream(skip bool) *Stream { return &Stream{t: t, skip: skip, lead: t.dec.times} }
 
 // Continue goes on with a text: nothing is left out at its beginning.
-func (t *Tokenizer) Continue(skip bool) *Stream { return &Stream{t: t, skip: skip} }
+func (t *Tokenizer) Continue(skip bool) *Stream { return &Stream{t: t, skip: skip, n: 1} }
 
 // Push gives the text that an id completes: whole characters only.
 func (s *Stream) Push(id int32) string {

@@ -39,7 +39,7 @@ func Open(path string) (*Folder, error) {
 		f.Dir = path
 		path = filepath.Join(path, "tokenizer.json")
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return nil, fault.New("MT0640", f.Dir, "the folder has no tokenizer.json").
+			return nil, fault.New("MT0670", f.Dir, "the folder has no tokenizer.json").
 				Help("an older tokenizer is written as one by `AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)`")
 		}
 	}
@@ -70,7 +70,7 @@ func (f *Folder) beside() error {
 	}
 	f.BOS, f.EOS = tokenText(config.BOS, special.BOS), tokenText(config.EOS, special.EOS)
 	if f.EOSID = f.ID(f.EOS); f.EOS != "" && f.EOSID < 0 {
-		return fault.New("MT0640", filepath.Join(f.Dir, "tokenizer_config.json"), "the eos_token %q is not in the vocabulary", f.EOS).
+		return fault.New("MT0670", filepath.Join(f.Dir, "tokenizer_config.json"), "the eos_token %q is not in the vocabulary", f.EOS).
 			Help("tokenizer.json and tokenizer_config.json are of two models")
 	}
 	var many []int32
@@ -112,7 +112,7 @@ func (f *Folder) findTemplate(raw json.RawMessage) error {
 			}
 		}
 	default:
-		return fault.New("MT0641", filepath.Join(f.Dir, "tokenizer_config.json"), "chat_template is neither a text nor a list of named ones")
+		return fault.New("MT0671", filepath.Join(f.Dir, "tokenizer_config.json"), "chat_template is neither a text nor a list of named ones")
 	}
 	f.TemplateFile = filepath.Join(f.Dir, "tokenizer_config.json")
 	return nil
@@ -146,7 +146,7 @@ func readJSON(path string, to any) error {
 		return fault.New("MT0602", path, "cannot be read").Wrap(cause(err))
 	}
 	if err := json.Unmarshal(text, to); err != nil {
-		return fault.New("MT0640", path, "the file is not what it should be").Wrap(err).Help("fetch it again")
+		return fault.New("MT0670", path, "the file is not what it should be").Wrap(err).Help("fetch it again")
 	}
 	return nil
 }

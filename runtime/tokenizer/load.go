@@ -39,7 +39,7 @@ func Load(path string) (*Tokenizer, error) {
 	info, err := os.Stat(path)
 	var text []byte
 	if err == nil && info.Size() > maxFile {
-		return nil, fault.New("MT0640", path, "%d bytes are too many for a tokenizer", info.Size()).Help("name the tokenizer.json of the model")
+		return nil, fault.New("MT0670", path, "%d bytes are too many for a tokenizer", info.Size()).Help("name the tokenizer.json of the model")
 	}
 	if err == nil {
 		text, err = os.ReadFile(path)
@@ -49,7 +49,7 @@ func Load(path string) (*Tokenizer, error) {
 	}
 	t, err := Parse(text)
 	if err != nil {
-		f := fault.New("MT0640", path, "the tokenizer cannot be used").Wrap(err)
+		f := fault.New("MT0670", path, "the tokenizer cannot be used").Wrap(err)
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			return nil, f.At(syntax.Offset).Help("the file is damaged or no tokenizer.json: fetch it again")
@@ -81,6 +81,7 @@ func Parse(text []byte) (*Tokenizer, error) {
 	if t.norm, err = normalizers(f.Normalizer); err != nil {
 		return nil, fmt.Errorf("normalizer: %w", err)
 	}
+	t.most = int32(len(f.Added))
 	var byteLevel bool
 	if t.split, byteLevel, err = splitters(f.PreTokenizer); err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
@@ -100,13 +101,13 @@ func Parse(text []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// maxID bounds ids, so that a wrong one does not take all memory.
-const maxID = 1 << 24
+// maxID bounds ids by the number of tokens, so that a wrong one does not take all memory.
+func maxID(tokens int) int32 { return int32(min(1<<24, 1<<16+4*tokens)) }
 
-// name enters a token.
+// enter enters a token.
 func (t *Tokenizer) enter(token string, id int32) error {
-	if id < 0 || id >= maxID {
-		return fmt.Errorf("the token %q has the id %d", token, id)
+	if id < 0 || id >= t.most {
+		return fmt.Errorf("the token %q has the id %d, which cannot be among so few tokens", token, id)
 	}
 	for int(id) >= len(t.tokens) {
 		t.tokens = append(t.tokens, "")

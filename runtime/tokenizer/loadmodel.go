@@ -73,6 +73,7 @@ func (t *Tokenizer) readModel(raw json.RawMessage, byteLevel bool) error {
 	if len(vocab) == 0 {
 		return fmt.Errorf("the vocabulary is empty")
 	}
+	t.most = maxID(len(vocab) + int(t.most))
 	t.ids = make(map[string]int32, len(vocab))
 	for token, id := range vocab {
 		if err := t.enter(token, id); err != nil {

@@ -18,6 +18,7 @@ type Tokenizer struct {
 	name   string // of the file, for messages
 	hash   string
 	ids    map[string]int32 // by the file's spelling
+	most   int32            // ids are below it
 	tokens []string         // the file's spelling, "" where there is no token
 	add    []added          // by id, zero where the token is an ordinary one
 	raw    matcher          // added tokens that stand in the text as it is

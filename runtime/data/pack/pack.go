@@ -119,7 +119,7 @@ func Run(o Options) (*Result, error) {
 		return nil, err
 	}
 	if n := len(empty) + passed.Empty + passed.Hidden; o.Strict && n > 0 {
-		return nil, fault.New("MT0642", strings.Join(empty, ", "), "%d empty and %d hidden files would be passed over", len(empty)+passed.Empty, passed.Hidden).
+		return nil, fault.New("MT0672", strings.Join(empty, ", "), "%d empty and %d hidden files would be passed over", len(empty)+passed.Empty, passed.Hidden).
 			Help("name only files with data, or leave out --strict to pass over and count them")
 	}
 	passed.Empty += len(empty)
@@ -297,7 +297,7 @@ func (p *packer) leave(path string, line int64, r *reason) error {
 		at = fmt.Sprintf("%s:%d", path, line)
 	}
 	if r.fatal || p.Strict && r.kind != ofLength {
-		f := fault.New("MT0642", at, "%s", r.kind)
+		f := fault.New("MT0672", at, "%s", r.kind)
 		if r.detail != "" {
 			f.Message += ": " + r.detail
 		}
@@ -326,7 +326,7 @@ func (p *packer) leave(path string, line int64, r *reason) error {
 // finish closes the folder, unless there is nothing to learn from it.
 func (p *packer) finish(passed data.Passed, files int64) (*Result, error) {
 	if p.w.Learned() == 0 {
-		f := fault.New("MT0643", "", "none of the %d records has anything to learn", p.recs)
+		f := fault.New("MT0673", "", "none of the %d records has anything to learn", p.recs)
 		for _, l := range p.left {
 			f.Message += fmt.Sprintf("; %d: %s", l.Count, l.Reason)
 			if len(l.Cases) > 0 {

@@ -115,7 +115,7 @@ func (p *packer) decide(files []data.Found) error {
 	p.read.Store(0)
 	switch {
 	case p.chats && p.Template == nil:
-		return fault.New("MT0641", "", "the input has conversations, and %s has no chat template", p.Name).
+		return fault.New("MT0671", "", "the input has conversations, and %s has no chat template", p.Name).
 			Help("give the template of a model with `--template FILE`, or `--template chatml`")
 	case p.chats && text:
 		return fault.New("MT0608", "", "the input has conversations and plain text files").

@@ -118,10 +118,10 @@ func ReadManifest(dir string) (*Manifest, error) {
 	}
 	var m Manifest
 	bad := func(format string, args ...any) error {
-		return fault.New("MT0645", path, format, args...).Help("pack the data again")
+		return fault.New("MT0675", path, format, args...).Help("pack the data again")
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fault.New("MT0645", path, "the list of a packed folder cannot be read").Wrap(err).Help("pack the data again")
+		return nil, fault.New("MT0675", path, "the list of a packed folder cannot be read").Wrap(err).Help("pack the data again")
 	}
 	var docs, tokens, learned int64
 	for _, s := range m.Shards {
@@ -158,7 +158,7 @@ type header struct {
 // parseHeader checks a header against the size of its file.
 func parseHeader(path string, b []byte, size int64) (h header, err error) {
 	bad := func(at int64, format string, args ...any) error {
-		return fault.New("MT0645", path, format, args...).At(at).Help("pack the data again")
+		return fault.New("MT0675", path, format, args...).At(at).Help("pack the data again")
 	}
 	if len(b) < headerBytes {
 		return h, bad(int64(len(b)), "a shard begins with %d bytes, this file has %d", headerBytes, len(b))

@@ -47,7 +47,7 @@ func Open(dir string) (*Set, error) {
 		h := sh.header
 		if h.docs != info.Documents || h.tokens != info.Tokens || h.learned != info.Learned || h.hash != m.Tokenizer.Hash || h.vocab != m.Tokenizer.Vocab {
 			s.Close()
-			return nil, fault.New("MT0645", sh.path, "the shard is not the one that %s lists", ManifestFile).
+			return nil, fault.New("MT0675", sh.path, "the shard is not the one that %s lists", ManifestFile).
 				Help("the folder is mixed from several: pack the data again")
 		}
 	}
@@ -89,13 +89,13 @@ func (s *shard) read() error {
 	for i := range s.ends {
 		end := binary.LittleEndian.Uint64(table[i*docBytes:])
 		if end <= last || end > uint64(s.tokens) {
-			return fault.New("MT0645", s.path, "document %d ends at token %d, the one before at %d", i, end, last).At(s.tableAt + int64(i)*docBytes).Help("pack the data again")
+			return fault.New("MT0675", s.path, "document %d ends at token %d, the one before at %d", i, end, last).At(s.tableAt + int64(i)*docBytes).Help("pack the data again")
 		}
 		last = end
 		s.ends[i], s.hash[i] = int64(end), binary.LittleEndian.Uint64(table[i*docBytes+8:])
 	}
 	if last != uint64(s.tokens) {
-		return fault.New("MT0645", s.path, "the documents end at token %d of %d", last, s.tokens).At(s.tableAt).Help("pack the data again")
+		return fault.New("MT0675", s.path, "the documents end at token %d of %d", last, s.tokens).At(s.tableAt).Help("pack the data again")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ type compiler struct {
 	*parser
 	code  []instr
 	depth int // of loops that may be empty
+	loops bool
 }
 
 func (c *compiler) add(in instr) int {
@@ -95,6 +96,7 @@ func (c *compiler) loop(n *node) {
 		c.fail("loops are nested too deeply")
 	}
 	at := c.choice(n.lazy)
+	c.loops = true
 	mark := c.depth
 	c.add(instr{op: opMark, x: mark})
 	c.depth++

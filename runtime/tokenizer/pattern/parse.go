@@ -56,7 +56,7 @@ func Compile(text string) (p *Pattern, err error) {
 	c := &compiler{parser: ps}
 	c.emit(n)
 	c.add(instr{op: opMatch})
-	return &Pattern{text: text, code: c.code}, nil
+	return &Pattern{text: text, code: c.code, loops: c.loops}, nil
 }
 
 // Literal is the pattern that matches a text itself.

@@ -17,8 +17,9 @@ import (
 
 // Pattern is a compiled expression; it may be used from several goroutines.
 type Pattern struct {
-	text string
-	code []instr
+	text  string
+	code  []instr
+	loops bool // it has loops over more than one character class
 }
 
 // opcode is what an instruction does.
@@ -54,7 +55,7 @@ func (p *Pattern) String() string { return p.text }
 // Each calls f with the matches of s in order, empty ones left out, and with the text between
 // them.
 func (p *Pattern) Each(s string, f func(start, end int, match bool)) {
-	var m machine
+	m := machine{loops: p.loops}
 	done := 0 // end of the last match
 	for at := 0; at < len(s); {
 		if end, ok := m.run(p.code, 0, s, at); ok && end > at {
@@ -83,11 +84,27 @@ type entry struct {
 type machine struct {
 	stack []entry
 	marks [16]int
+	// Where loops nest, one place can be come to in many ways, all of which fail if one does:
+	// been has the choices that were made.
+	loops bool
+	been  map[choice]bool
+}
+
+// choice is a split that was come to.
+type choice struct {
+	pc, at int
+	marks  [16]int
 }
 
 // run matches code[pc:] at position at.
 func (m *machine) run(code []instr, pc int, s string, at int) (end int, ok bool) {
 	base := len(m.stack)
+	if m.loops {
+		// Each run has choices of its own: one inside of a lookahead may have succeeded.
+		before := m.been
+		m.been = map[choice]bool{}
+		defer func() { m.been = before }()
+	}
 	for {
 		in := &code[pc]
 		good := true
@@ -109,6 +126,13 @@ func (m *machine) run(code []instr, pc int, s string, at int) (end int, ok bool)
 				at, pc = stop, pc+1
 			}
 		case opSplit:
+			if m.loops {
+				c := choice{pc, at, m.marks}
+				if good = !m.been[c]; !good {
+					break
+				}
+				m.been[c] = true
+			}
 			m.stack = append(m.stack, entry{in.y, at, -1})
 			pc = in.x
 		case opJump:

@@ -105,6 +105,17 @@ func TestAgreesWithRegexp(t *testing.T) {
 	}
 }
 
+// Loops inside of loops take no time without end.
+func TestNestedLoopsEnd(t *testing.T) {
+	for _, text := range []string{`(?:a*)*b`, `(?:a|a)*b`, `(?:(?:a+)+)+b`, `(?:a|aa)+(?!a)b`, `(?=(?:a*)*b)a`} {
+		start := time.Now()
+		MustCompile(text).Each(strings.Repeat("a", 60), func(int, int, bool) {})
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("%s: %v", text, d)
+		}
+	}
+}
+
 // A long run of one kind takes time in proportion to its length.
 func TestLongRunsAreLinear(t *testing.T) {
 	p := MustCompile(`(?i:'s)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`)
