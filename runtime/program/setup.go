@@ -10,6 +10,7 @@ import (
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/hostmem"
+	"github.com/megatrain/mtc/runtime/ops/finite"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
@@ -126,10 +127,14 @@ func failed(err error, wayBack string) error {
 	var task *engine.TaskError
 	var skipped *engine.SkippedError
 	var machine *fault.Error
+	var bad *finite.NonFinite
 	switch {
+	case errors.As(err, &bad) && errors.As(err, &task):
+		f := fault.New("MT0631", "", "the first value that is not finite: %v", bad)
+		return f.Help("it was made in task %s; look at what goes into that op, at the learning rate and at init%s", task.Task, after(wayBack))
 	case errors.As(err, &machine) && machine.Machine:
 		if task != nil || errors.As(err, &task) {
-			machine.Message += " in task " + task.Task
+			machine.Message += ", task " + task.Task
 		}
 		if wayBack != "" && machine.Code != "MT0623" { // which says it itself
 			machine.Hint = strings.TrimPrefix(machine.Hint+"; "+wayBack, "; ")
@@ -142,6 +147,14 @@ func failed(err error, wayBack string) error {
 			Help("lower the learning rate (--set train.lr=...) or set `clip`; %s", wayBack)
 	}
 	return err
+}
+
+// after continues a help with another one.
+func after(wayBack string) string {
+	if wayBack == "" {
+		return ""
+	}
+	return "; " + wayBack
 }
 
 // internalError is a kernel that failed: a fault of mtc.

@@ -163,9 +163,9 @@ lost() { # PROGRAM
   MTC_CUDA_FAIL=$fail_at program "$1" --data "$work/text.txt" --eval-every 0 --save-every 2 --out "$dir" --steps $steps --set train.save="every(2)"
   rc=$?
   [ $rc -eq 3 ] || { echo "exit $rc, wanted 3"; return 1; }
-  grep -q 'MT0510.*in task [0-9]*: .*(nano.mt:[0-9]*)' "$work/log" || { echo "no task and line in the message"; return 1; }
+  grep -q 'MT0510.*task [0-9]*: .*(nano.mt:[0-9]*)' "$work/log" || { echo "no task and line in the message"; return 1; }
   grep -q -- '--resume' "$work/log" || return 1
-  grep -o 'in task.*' "$work/log" | head -1 | cut -c1-90 >"$work/note"
+  grep -o 'task [0-9].*' "$work/log" | head -1 | cut -c1-90 >"$work/note"
   ls -d "$dir"/step-* && train "$1" "$1.lost" --resume --steps $steps && same "$1" "$1.lost" $steps
 }
 

@@ -53,7 +53,7 @@ func (d *Device) failed(s *stream, kernel string, err error) {
 			}
 		}
 		if kernel != "" && d.syncAll {
-			f.Kernel, f.Tag, text = kernel, int(s.tag), "the GPU failed"
+			f.Kernel, f.Tag, text = kernel, int(s.tag), "the GPU failed in "+kernel
 		}
 		e := newFault(codeLost, "%s", text).Wrap(err)
 		if d.syncAll {
