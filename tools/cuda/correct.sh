@@ -90,6 +90,9 @@ part_same() {
     check "same bits: nano.$what, stream" "weights and moments after $steps steps" pair_of_runs "nano.$what.resident" "nano.$what.stream"
   done
   check "same bits: nano.bf16, part on the device" "embedding and layers kept, the rest streams" pair_of_runs nano.bf16.resident nano.bf16.mixed
+  check "same bits: nano.bf16, inputs saved" "all inputs of layers wait on the host" pair_of_runs nano.bf16.many nano.bf16.saved
+  check "same bits: nano.bf16, gradients on the device" "they leave just before their update" pair_of_runs nano.bf16.many nano.bf16.home
+  check "same bits: nano.bf16, rounded gradients" "on the host or on the device" pair_of_runs nano.bf16.rounded nano.bf16.roundedhome
 }
 
 # ---- what happens when must not matter ----------------------------------------------------------
@@ -101,7 +104,7 @@ jittered() {
 
 part_jitter() {
   local name seed
-  for name in nano.bf16.stream nano.bf16-noclip.stream nano.bf16.resident; do
+  for name in nano.bf16.stream nano.bf16-noclip.stream nano.bf16.resident nano.bf16.saved nano.bf16.home nano.bf16.roundedhome nano.bf16.groups; do
     for seed in 1 2; do check "lanes delayed at random: $name, $seed" "same bits" jittered "$name" $seed; done
   done
 }

@@ -79,6 +79,14 @@ if [ "$what" != tests ]; then
   program nano.bf16-noclip.resident models/nano.mt $at "${small[@]}" --set train.clip=none
   program nano.bf16-noclip.stream models/nano.mt $at "${small[@]}" --set train.clip=none --placement stream
   program nano.bf16.mixed models/nano.mt $at "${small[@]}" --placement stream --device-memory "${MTC_MIXED:-1072MiB}"
+  # What a stream keeps where.
+  many="$at --placement stream --micro-batch 1"
+  program nano.bf16.many models/nano.mt $many "${small[@]}"
+  program nano.bf16.saved models/nano.mt $many "${small[@]}" --recompute all --save-inputs all
+  program nano.bf16.home models/nano.mt $many "${small[@]}" --grad-home device --host-slots 1 --device-weights 1 --save-inputs 1
+  program nano.bf16.rounded models/nano.mt $many "${small[@]}" --grad-precision bf16
+  program nano.bf16.roundedhome models/nano.mt $many "${small[@]}" --grad-precision bf16 --grad-home 3 --host-slots 1
+  program nano.bf16.groups models/nano.mt $many "${small[@]}" --groups 2 --resident 2
   program nano.big models/nano.mt $at --set "train.batch=64 rows"
   tiny=(--set train.seq=64 --set "train.batch=4 rows" --set train.eval=none)
   if [ -z "${MTC_SMALL:-}" ]; then
