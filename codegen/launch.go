@@ -223,6 +223,8 @@ func literal(k op.Const) (*jen.Statement, error) {
 		if k.Bool {
 			return jen.True(), nil
 		}
+	case op.CString:
+		return jen.Lit(k.Str), nil
 	default:
 		return nil, fmt.Errorf("constant %s depends on the rows that a function runs over", k.Field)
 	}

@@ -30,6 +30,10 @@ func ready(s *state) {
 	word("order", s.opts.Order, "auto", schedule.LayerMajor, schedule.BatchMajor)
 	word("grad-precision", s.opts.GradPrecision, "f32", "bf16")
 	readyPlacement(s)
+	if s.opts.CheckNaN && s.opts.Target == "cuda" {
+		s.diags.Errorf("MT0403", source.Span{}, "`--check-nan` looks at values on the CPU").
+			Hint("run a few steps with `--target cpu --check-nan`, from the checkpoint before the fault: what it finds is the same line")
+	}
 	for _, o := range []struct {
 		flag string
 		n    int64
@@ -59,7 +63,7 @@ func templatePass(name, doc string, run func(*lower.Lowering)) pass {
 }
 
 func lowerOptions(s *state) lower.Options {
-	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: recompute(s.opts), DType: dtype(s), DeviceMemory: s.opts.DeviceMemory}
+	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: recompute(s.opts), DType: dtype(s), DeviceMemory: s.opts.DeviceMemory, CheckNaN: s.opts.CheckNaN}
 }
 
 // dtype is what the target computes in: on a GPU what the train block's precision says; on a
@@ -162,6 +166,9 @@ func hash(s *state) string {
 	fmt.Fprintf(h, "%s %d %s %s %s %d\n", or(o.Resident, "auto"), o.DeviceWeights, or(o.GradHome, "auto"),
 		or(o.GradPrecision, "f32"), or(o.SaveInputs, "auto"), or(o.HostSlots, 4))
 	fmt.Fprintf(h, "%d %d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.DeviceMemory, o.Version)
+	if o.CheckNaN {
+		fmt.Fprintln(h, "checks of finite values")
+	}
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 

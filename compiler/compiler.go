@@ -73,6 +73,8 @@ type Options struct {
 
 	Prefill int64 // positions of a prefill chunk, 0: default
 
+	CheckNaN bool // stop at the first value that is not finite, and say where it was made (CPU)
+
 	DumpAfter string // name of a pass: Result.Dump then holds the stage it made
 	Version   string // of mtc, carried into the plan
 }

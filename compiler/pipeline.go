@@ -79,6 +79,7 @@ var pipeline = []pass{
 	templatePass("gradients", "differentiate each template", lower.Gradients),
 	templatePass("head", "fuse the last linear with the loss, in chunks of rows", lower.Head),
 	templatePass("infer", "make the functions for generation", lower.Infer),
+	templatePass("checknan", "where it is asked for, put a check behind every launch", lower.CheckNaN),
 	pass{Name: "memory", Doc: "give every value of every function a place", Run: finishMemory,
 		Dump: func(s *state) string { return lower.Dump(s.res.Program) }}.back(),
 	pass{Name: "schedule", Doc: "make the task lists, their buffers and waits", Run: buildPlan, Dump: dumpPlan}.back(),

@@ -24,6 +24,7 @@ type compileOptions struct {
 	MicroBatch int64    `json:"micro_batch,omitempty"`
 	Groups     int64    `json:"groups,omitempty"`
 	Recompute  string   `json:"recompute,omitempty"`
+	CheckNaN   bool     `json:"check_nan,omitempty"`
 
 	Order         string `json:"order,omitempty"`
 	Resident      string `json:"resident,omitempty"`
@@ -61,6 +62,7 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.SaveInputs, "save-inputs", "auto", "`N|none|all` inputs of layers, the first ones, that wait for backward on the host; auto: as many as it takes to fit")
 	fs.Int64Var(&o.HostSlots, "host-slots", 4, "`N` host slots for layer gradients on their way to an update")
 	fs.StringVar(&o.Recompute, "recompute", "auto", "blocks whose forward runs again in backward: all, none, `NAMES` with commas; auto: none, where that fits --device-memory")
+	fs.BoolVar(&o.CheckNaN, "check-nan", false, "check every value, and stop at the first that is not finite with its layer, op and line")
 }
 
 // over returns the options with those of other whose flags were given.
@@ -91,6 +93,9 @@ func (o compileOptions) over(other compileOptions, given func(flag string) bool)
 	}
 	if given("groups") {
 		o.Groups = other.Groups
+	}
+	if given("check-nan") {
+		o.CheckNaN = other.CheckNaN
 	}
 	if given("recompute") {
 		o.Recompute = other.Recompute
@@ -197,7 +202,7 @@ func (o *compileOptions) compiler(path string) compiler.Options {
 	return compiler.Options{
 		Path: path, Preset: o.Preset, Set: o.Set, Model: o.Model, Target: o.Target,
 		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, MicroBatch: o.MicroBatch,
-		Groups: o.Groups, Recompute: o.Recompute, DeviceMemory: o.Memory,
+		Groups: o.Groups, Recompute: o.Recompute, DeviceMemory: o.Memory, CheckNaN: o.CheckNaN,
 		Order: o.Order, Resident: o.Resident, DeviceWeights: o.DeviceWeights, GradHome: o.GradHome,
 		GradPrecision: o.GradPrecision, SaveInputs: o.SaveInputs, HostSlots: o.HostSlots, Version: version(),
 	}

@@ -268,7 +268,7 @@ type Table struct {
 }
 
 // Const is a constant field of a launcher's argument struct. Int, Float and Bool are
-// literals (Go types int, float32, bool). The symbolic kinds are ints that depend on how
+// literals (Go types int, float32, bool), and so is Str where Kind is CString. The symbolic kinds are ints that depend on how
 // many rows a function runs over: Rows = B*T of the micro-batch (or of the chunk, or the T
 // of a generation step), Batch = B, Seq = T, Pos = position of the first row of each
 // sequence (0 except in generation).
@@ -278,6 +278,7 @@ type Const struct {
 	Int   int64
 	Float float64
 	Bool  bool
+	Str   string
 }
 
 // ConstKind is the kind of a Const.
@@ -292,6 +293,7 @@ const (
 	CBatch
 	CSeq
 	CPos
+	CString
 )
 
 // Launch is one launcher of a room: func Func(q device.Queue, a Func+"Args").

@@ -11,6 +11,7 @@
 //	            or a function that makes again only what backward reads
 //	head        last linear, loss and their gradients in one function over chunks of rows
 //	infer       forward for generation: one sequence, a cache instead of earlier rows
+//	checknan    where it is asked for, a check behind every launch
 //	memory      a place for every value of every function, and the proof that none overlap
 //
 // Functions are built in single assignment form (ssa.go): every launch defines new values,
@@ -41,6 +42,8 @@ type Options struct {
 	// LogitsBytes bounds the logits that exist at once in the head; 0: 16 MiB, or on a
 	// device that computes in bf16 up to 2 GiB.
 	LogitsBytes int64
+	// CheckNaN puts a check behind every launch (checknan.go).
+	CheckNaN bool
 	// MinChunk is the least number of rows of a head chunk, whatever LogitsBytes says; 0: 256, or 1024.
 	MinChunk int64
 }
@@ -82,7 +85,7 @@ func Lower(m *ir.Model, o Options, diags *diag.List) *ir.Program {
 	if diags.HasErrors() {
 		return nil
 	}
-	for _, pass := range []func(*Lowering){Gradients, Head, Infer} {
+	for _, pass := range []func(*Lowering){Gradients, Head, Infer, CheckNaN} {
 		pass(l)
 		if diags.HasErrors() {
 			return nil

@@ -1,0 +1,111 @@
+package lower
+
+import (
+	"path"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/ops/finite"
+	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+// CheckNaN puts a check behind every launch of training and evaluation, for each f32 value that
+// it sets, and before the first launch that reads a weight. So the first value that is not
+// finite is found where it is made. What lies in the rows of experts is left out: behind the
+// last row in use there is whatever was there before.
+func CheckNaN(l *Lowering) {
+	if !l.opts.CheckNaN {
+		return
+	}
+	for _, t := range l.tmpls {
+		for _, f := range t.funcs {
+			if f.kind != plan.Infer {
+				f.insts = checked(f)
+			}
+		}
+	}
+}
+
+// checked is a function's launches with checks between them.
+func checked(f *fn) []*inst {
+	var out []*inst
+	ragged := map[*value]bool{}
+	known := map[*value]bool{}
+	for _, in := range f.insts {
+		rows := in.ragged(ragged)
+		for _, o := range in.reads {
+			pin, fixed := f.pins[o.v]
+			if o.v != nil && fixed && pin.region == ir.RWeight && !known[o.v] {
+				known[o.v] = true
+				out = appendCheck(out, in, o.v, "weight")
+			}
+		}
+		out = append(out, in)
+		for _, o := range in.writes {
+			if o.v == nil {
+				continue
+			}
+			if ragged[o.v] = rows; !rows && (!o.v.mutable || f.pins[o.v].region == ir.RGrad) {
+				out = appendCheck(out, in, o.v, in.what())
+			}
+		}
+	}
+	return out
+}
+
+func appendCheck(out []*inst, in *inst, v *value, what string) []*inst {
+	if v.typ.DType != tensor.F32 {
+		return out
+	}
+	width := v.rowBytes
+	if width == 0 {
+		width = v.bytes
+	}
+	return append(out, &inst{
+		call:   finite.Call(v.rowBytes != 0, width/tensor.F32.Size(), what, v.name, lineText(in.span)),
+		launch: &finite.Def.Forward, reads: []operand{{name: "x", v: v}},
+		span: in.span, inLoop: in.inLoop, guard: in.guard,
+	})
+}
+
+// what is the op of a launch as a person calls it.
+func (in *inst) what() string {
+	if in.launch == &in.call.Def.Forward {
+		return in.call.Def.Name
+	}
+	for i := range in.call.Def.Backward {
+		if in.launch == &in.call.Def.Backward[i] {
+			return "backward of " + in.call.Def.Name
+		}
+	}
+	return in.call.Def.Name
+}
+
+func lineText(s source.Span) string {
+	if !s.Valid() {
+		return "an op of the compiler"
+	}
+	return path.Base(s.Line())
+}
+
+// ragged says whether what a launch sets has rows of experts, of which only some are in use.
+func (in *inst) ragged(of map[*value]bool) bool {
+	forward := in.launch == &in.call.Def.Forward
+	switch in.call.Def.Name {
+	case "moe_gather":
+		return forward
+	case "moe_combine":
+		return !forward
+	case "moe_select", "moe_gate", "moe_observe", "grouped":
+		return true
+	}
+	for _, list := range [][]operand{in.reads, in.adds} {
+		for _, o := range list {
+			if of[o.v] {
+				return true
+			}
+		}
+	}
+	return false
+}
