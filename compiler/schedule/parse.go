@@ -90,7 +90,7 @@ func (f *File) check() error {
 			return fmt.Errorf("its task %d is in the list %q, which does not exist", i, t.List)
 		case !lanes[t.Lane] || !slices.Contains(f.Lanes, t.Lane):
 			return fmt.Errorf("its task %d is on the lane %q, which does not exist", i, t.Lane)
-		case letters[kindOf(t)] == 0:
+		case number(t.Kind, plan.NumKinds) < 0 || t.Func != "" && number(t.Func, plan.NumFuncs) < 0:
 			return fmt.Errorf("its task %d does %q, which no task does", i, kindOf(t))
 		case !amount(t.Bytes) || !amount(t.FLOPs):
 			return fmt.Errorf("its task %d has %d bytes and %d FLOPs", i, t.Bytes, t.FLOPs)

@@ -9,11 +9,11 @@ import (
 
 // show prints everything there is to print of a file.
 func show(f *File) {
-	f.WriteText(io.Discard)
+	f.WriteHead(io.Discard)
+	f.WriteKinds(io.Discard, "steady")
 	_, _ = f.Plan() // not every file that can be shown is that of a plan
 	f.WriteMemory(io.Discard, true)
 	for _, l := range []string{"first", "steady", "drain"} {
-		f.WriteTimeline(io.Discard, l)
 		f.WriteList(io.Discard, l)
 	}
 	for _, id := range []int{-1, 0, len(f.Tasks) - 1, len(f.Tasks)} {

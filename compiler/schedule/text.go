@@ -9,18 +9,6 @@ import (
 // Width is the width of everything printed, in columns.
 const Width = 80
 
-// WriteText prints what `mtc inspect` shows: the plan in a few lines, the timeline of a
-// steady step, FLOPs and bytes by kind of task, and memory by arena.
-func (f *File) WriteText(w io.Writer) {
-	f.WriteHead(w)
-	fmt.Fprintln(w)
-	f.WriteTimeline(w, "steady")
-	fmt.Fprintln(w)
-	f.WriteKinds(w, "steady")
-	fmt.Fprintln(w)
-	f.WriteMemory(w, false)
-}
-
 // WriteHead prints the plan in a few lines.
 func (f *File) WriteHead(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s parameters, %s, target %s", f.Model, Count(f.Params), f.Placement, f.Target)

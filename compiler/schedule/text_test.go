@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // bigToy has costs in the proportions of a real model.
@@ -57,21 +61,17 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestInspectText(t *testing.T) {
-	if f := bigToy(Options{}, true); f.Simulate("drain", Nominal("cpu")).Runs != nil {
-		t.Error("without clipping nothing is left over for a drain")
-	}
 	for name, f := range map[string]*File{
 		"inspect_stream.txt":        bigToy(Options{Placement: Stream}, false),
 		"inspect_stream_noclip.txt": bigToy(Options{Placement: Stream, Groups: 2}, true),
 		"inspect_resident.txt":      bigToy(Options{}, false),
 	} {
 		var out strings.Builder
-		f.WriteText(&out)
+		f.WriteHead(&out)
+		out.WriteString("\n")
+		f.WriteKinds(&out, "steady")
 		out.WriteString("\n")
 		f.WriteMemory(&out, true)
-		out.WriteString("\n")
-		f.WriteTimeline(&out, "drain")
-		f.WriteTimeline(&out, "decode")
 		out.WriteString("\n")
 		f.WriteList(&out, "prefill")
 		out.WriteString("\n")
@@ -111,19 +111,33 @@ func TestJSONRoundTrip(t *testing.T) {
 // prefetch, the last offload and the first update, not one for each layer.
 func TestStreamOverlaps(t *testing.T) {
 	f := bigToy(Options{Placement: Stream}, false)
-	m := Machine{FLOPs: 10e9, Device: 1e15, Link: 20e9, Host: 200e9}
-	period := f.Simulate("steady", m)
-	var gap, last float64
-	worst, gaps := 0.0, 0
-	for _, r := range period.Runs {
-		if f.Tasks[r.Task].Lane != "compute" || r.Start < period.Start {
+	// Functions take 2 ms, the device's other work next to nothing.
+	for i := range f.Tasks {
+		if t := &f.Tasks[i]; t.Kind == plan.Compute.String() {
+			t.Bytes = 2e12
+		}
+	}
+	p, err := f.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := *cost.Shipped("h200")
+	r := *m.Rates["f32"]
+	r.Memory.Value, r.Optimizer.Value, r.Launch.Value, r.Kernels = 1e15, 1e15, 0, nil
+	m.Rates = map[string]*cost.Rates{"f32": &r}
+	m.Link.H2D.Value, m.Link.D2H.Value, m.Link.Both.Value, m.Link.Updating.Value = 20e9, 20e9, 20e9, 20e9
+	m.Host.Optimizer.Value, m.Host.Copying.Value = 200e9, 200e9
+	line, err := cost.Simulate(p, nil, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, worst, gaps := 0.0, 0.0, 0
+	for _, r := range line.Runs {
+		if r.Lane != device.Compute || r.Start < 0 {
 			continue
 		}
-		if last > 0 {
-			gap = r.Start - last
-			if gap > 1e-6 {
-				gaps++
-			}
+		if gap := r.Start - last; last > 0 && gap > 1e-6 {
+			gaps++
 			worst = max(worst, gap)
 		}
 		last = r.End
