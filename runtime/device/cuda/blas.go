@@ -294,14 +294,22 @@ func (s *stream) matmul(k *device.Kernel, a *device.Args) (whole bool, err error
 	if err != nil {
 		return false, err
 	}
-	p, whole, err := b.find(s.dev, &m)
-	if err != nil {
-		return false, fmt.Errorf("[%d, %d] x [%d, %d]: %w", m.M, m.K, m.K, m.N, err)
+	list, n := s.dev.parts(&m)
+	for i := range list[:n] {
+		m := &list[i]
+		p, all, err := b.find(s.dev, m)
+		if err != nil {
+			return false, fmt.Errorf("[%d, %d] x [%d, %d]: %w", m.M, m.K, m.K, m.N, err)
+		}
+		if err := s.reserve(p.room); err != nil {
+			return false, err
+		}
+		if err := s.multiply(b, p, m); err != nil {
+			return false, err
+		}
+		whole = all
 	}
-	if err := s.reserve(p.room); err != nil {
-		return false, err
-	}
-	return whole, s.multiply(b, p, &m)
+	return whole, nil
 }
 
 // multiply enqueues a product with its algorithm; there is scratch memory for it.

@@ -68,6 +68,68 @@ func get(t *testing.T, d *Device, p device.Ptr, n int64, kind device.Dtype) []fl
 	return v
 }
 
+// TestParts: products whose contiguous dim is no multiple of 8 are cut, and give what they give
+// whole: a vocabulary's three products, with an addend where they have one.
+func TestParts(t *testing.T) {
+	const rows, in, v, pitch = 24, 16, 1029, 1088
+	d := open(t, Options{})
+	rnd := rand.New(rand.NewPCG(3, 4))
+	x, w, dy := put(t, d, rnd, rows*in, device.ActDtype), put(t, d, rnd, v*in, device.WeightDtype), put(t, d, rnd, rows*pitch, device.ActDtype)
+	bias, add, dx := put(t, d, rnd, v, device.WeightDtype), put(t, d, rnd, rows*pitch, device.ActDtype), put(t, d, rnd, rows*in, device.ActDtype)
+	dw := put(t, d, rnd, v*in, device.GradDtype)
+	term := func(n int, f func(i int) (float32, float32)) (sum, size float64) {
+		for i := range n {
+			a, b := f(i)
+			sum += float64(a) * float64(b)
+			size += math.Abs(float64(a) * float64(b))
+		}
+		return sum, size
+	}
+	for _, c := range []struct {
+		name      string
+		m         device.Matmul
+		want      func(i, j int) (sum, size float64)
+		ld, parts int
+	}{
+		{"forward", device.Matmul{M: rows, N: v, K: in, A: x.p, B: w.p, TransB: true, Bias: bias.p, C: add.p, D: alloc(t, d, device.DeviceMemory, 2*rows*pitch), LDD: pitch,
+			DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype}, func(i, j int) (float64, float64) {
+			s, z := term(in, func(k int) (float32, float32) { return x.v[i*in+k], w.v[j*in+k] })
+			return s + float64(bias.v[j]) + float64(add.v[i*pitch+j]), z + 2
+		}, pitch, 2},
+		{"input", device.Matmul{M: rows, N: in, K: v, A: dy.p, LDA: pitch, B: w.p, C: dx.p, D: alloc(t, d, device.DeviceMemory, 2*rows*in),
+			DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype}, func(i, j int) (float64, float64) {
+			s, z := term(v, func(k int) (float32, float32) { return dy.v[i*pitch+k], w.v[k*in+j] })
+			return s + float64(dx.v[i*in+j]), z / 8
+		}, in, 2},
+		{"weight", device.Matmul{M: v, N: in, K: rows, A: dy.p, LDA: pitch, TransA: true, B: x.p, C: dw.p, D: dw.p,
+			DA: device.ActDtype, DB: device.ActDtype, DD: device.GradDtype}, func(i, j int) (float64, float64) {
+			s, z := term(rows, func(k int) (float32, float32) { return dy.v[k*pitch+i], x.v[k*in+j] })
+			return s + float64(dw.v[i*in+j]), z
+		}, in, 2},
+		{"an even one", device.Matmul{M: rows, N: 16, K: in, A: x.p, B: w.p, TransB: true, D: alloc(t, d, device.DeviceMemory, 2*rows*16),
+			DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype}, func(i, j int) (float64, float64) {
+			return term(in, func(k int) (float32, float32) { return x.v[i*in+k], w.v[j*in+k] })
+		}, 16, 1},
+	} {
+		if _, n := d.parts(&c.m); n != c.parts {
+			t.Errorf("%s: %d parts, want %d", c.name, n, c.parts)
+		}
+		d.Queue(device.Compute).Launch(&device.Kernel{Name: c.name, Matmul: func(*device.Args) device.Matmul { return c.m }}, device.Args{})
+		if err := d.Sync(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		got := get(t, d, c.m.D, (c.m.M-1)*int64(c.ld)+c.m.N, c.m.DD)
+		for i := range int(c.m.M) {
+			for j := range int(c.m.N) {
+				want, size := c.want(i, j)
+				if diff := math.Abs(float64(got[i*c.ld+j]) - want); !(diff <= (math.Abs(want)+size)/128) {
+					t.Fatalf("%s: [%d, %d] is %v, want %v", c.name, i, j, got[i*c.ld+j], want)
+				}
+			}
+		}
+	}
+}
+
 // TestMatmul: every layout, with and without C (in place and elsewhere) and bias, for
 // activations and for weight gradients, against float64.
 func TestMatmul(t *testing.T) {

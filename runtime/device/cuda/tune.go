@@ -63,6 +63,16 @@ func (s *stream) settleOne(k *device.Kernel, a *device.Args) (err error) {
 	if err != nil {
 		return err
 	}
+	list, n := s.dev.parts(&m)
+	for i := range list[:n] {
+		if err := s.settlePart(b, k, a, list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stream) settlePart(b *blas, k *device.Kernel, a *device.Args, m device.Matmul) error {
 	whole := m
 	p, fused, err := b.find(s.dev, &m)
 	if err != nil {
