@@ -24,7 +24,7 @@ type Flag struct {
 // TrainFlags are the flags of training.
 var TrainFlags = []Flag{
 	{Name: "steps", Arg: "N", Doc: "train until N steps are done"},
-	{Name: "data", Arg: "PATH", Doc: "files to train on: file, folder or pattern, or a folder of `mtc data pack`", Many: true},
+	{Name: "data", Arg: "PATH", Doc: "files to train on: file, folder or pattern, or a folder that mtc data pack wrote", Many: true},
 	{Name: "eval-data", Arg: "PATH", Doc: "files to evaluate on", Many: true},
 	{Name: "holdout", Arg: "SHARE", Doc: "evaluate on this share of the training files, held out by name"},
 	{Name: "eval-every", Arg: "N", Doc: "evaluate after every N steps; 0: only at the end"},
@@ -57,7 +57,7 @@ var ExportFlags = []Flag{
 
 // CalibrateFlags are the flags of a calibration.
 var CalibrateFlags = []Flag{
-	{Name: "data", Arg: "PATH", Doc: "files to calibrate on: file, folder or pattern, or a folder of `mtc data pack`", Many: true},
+	{Name: "data", Arg: "PATH", Doc: "files to calibrate on: file, folder or pattern, or a folder that mtc data pack wrote", Many: true},
 	{Name: "batches", Arg: "N", Doc: "batches to count, each of a training step's size (default 16)"},
 	{Name: "passes", Arg: "N", Doc: "times to go over them: what a layer sees depends on the cutoffs before it (default 3)"},
 	{Name: "out", Arg: "DIR", Doc: "folder of a run to write, with the new cutoffs (default RUN-calibrated)"},

@@ -36,7 +36,7 @@ const (
 const (
 	maxNest  = 50
 	maxCount = 1000
-	maxCode  = 20000
+	maxCode  = 5000
 )
 
 // Compile reads a pattern.
@@ -62,9 +62,7 @@ func Compile(text string) (p *Pattern, err error) {
 // Literal is the pattern that matches a text itself.
 func Literal(text string) *Pattern {
 	c := &compiler{}
-	for _, r := range text {
-		c.add(instr{op: opClass, set: single(r, false)})
-	}
+	c.add(instr{op: opText, text: text})
 	c.add(instr{op: opMatch})
 	return &Pattern{text: text, code: c.code}
 }

@@ -12,6 +12,7 @@ package pattern
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -38,6 +39,7 @@ const (
 	opEnd                  // end of the text
 	opMark                 // remember where an iteration began, in register x
 	opMoved                // fail unless the iteration of register x consumed something
+	opText                 // a text as it is
 	opMatch
 )
 
@@ -47,6 +49,7 @@ type instr struct {
 	x, y   int
 	lo, hi int // hi < 0: no bound
 	set    *class
+	text   string
 }
 
 // String is the text of the pattern.
@@ -153,6 +156,10 @@ func (m *machine) run(code []instr, pc int, s string, at int) (end int, ok bool)
 			r, n := utf8.DecodeLastRuneInString(s[:at])
 			if good = (n > 0 && in.set.has(r)) != in.neg; good {
 				pc++
+			}
+		case opText:
+			if good = strings.HasPrefix(s[at:], in.text); good {
+				at, pc = at+len(in.text), pc+1
 			}
 		case opBegin:
 			if good = at == 0; good {
