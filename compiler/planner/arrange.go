@@ -75,7 +75,7 @@ func (s *search) bound(a *arrangement) bool {
 		}
 		left := device - (inputs - onHost)
 		for _, x := range a.v.slabs {
-			if a.groups > 1 || c.state(x) > left {
+			if c.state(x) > left {
 				break
 			}
 			left -= c.state(x)

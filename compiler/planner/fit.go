@@ -140,7 +140,7 @@ func (s *search) fitState(c *candidate) []*candidate {
 
 // fill keeps as many slabs on the device as the spare bytes allow.
 func (c *candidate) fill(spare int64) {
-	for c.groups == 1 && c.keep < c.most() && c.state(c.v.slabs[c.at(c.keep)]) <= spare {
+	for c.keep < c.most() && c.state(c.v.slabs[c.at(c.keep)]) <= spare {
 		spare -= c.state(c.v.slabs[c.at(c.keep)])
 		c.keep++
 	}
@@ -196,7 +196,7 @@ func (s *search) settle(c *candidate) bool {
 			if !c.shrink(s, over, m.host-s.host) {
 				return false
 			}
-		case c.placement == "stream" && c.groups == 1 && c.weights == 0 && !s.pinned("resident") && c.grads == 0 &&
+		case c.placement == "stream" && c.weights == 0 && !s.pinned("resident") && c.grads == 0 &&
 			c.keep < c.most() && c.state(c.v.slabs[c.at(c.keep)]) <= -over:
 			x := *c
 			x.fill(-over)

@@ -33,6 +33,8 @@ func (c *Choice) explain(s *search) {
 	switch {
 	case o.Placement == "resident":
 		add("placement", "resident", "all state fits, nothing has to cross the link")
+	case 16*p.NumParams < c.DeviceLimit && s.m.Target == "cuda":
+		add("placement", "stream", "beside all state there would be less room for activations, which costs more")
 	default:
 		add("placement", "stream", "the state of all layers is larger than the device")
 		add("resident", o.Resident, fmt.Sprintf("%d of %d slabs keep state on the device: as many as fit and help", resident, len(p.Slabs)))
