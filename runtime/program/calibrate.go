@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,8 @@ func (p *Program) calibrate(args []string, out, errw io.Writer) error {
 		return usagef("`calibrate` needs data").hint("`calibrate --data PATH`")
 	case r.batches < 1 || r.passes < 1:
 		return usagef("`--batches` and `--passes` are at least 1")
+	case r.batches > math.MaxInt32/(p.Plan.Batch*p.Plan.Seq*maxFan(p.Plan)):
+		return usagef("`--batches` is out of range").hint("counts hold 2^31 pairs of a token and an expert: write at most %d", math.MaxInt32/(p.Plan.Batch*p.Plan.Seq*maxFan(p.Plan)))
 	case fs.given("threads") && (r.threads < 1 || r.threads > maxThreads):
 		return usagef("`--threads` is out of range").hint("write %s", threadsRange)
 	}
@@ -132,6 +135,15 @@ func (p *Program) calibrate(args []string, out, errw io.Writer) error {
 	}
 	report.print(out)
 	return nil
+}
+
+// maxFan is the most rows a token that a router has memory for.
+func maxFan(p *plan.Plan) int64 {
+	n := int64(1)
+	for i := range p.Routers {
+		n = max(n, p.Routers[i].Slots)
+	}
+	return n
 }
 
 // recalibrate counts logits over the data and sets cutoffs to their quantiles, pass by pass.

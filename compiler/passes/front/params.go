@@ -7,6 +7,7 @@ import (
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -176,6 +177,10 @@ func (p *paramPass) starts() {
 		dev := q.Init.Scale * math.Sqrt(float64(q.Shape.Last().N))
 		if q.Init.Kind == plan.InitUniform {
 			dev /= math.Sqrt(3)
+		}
+		if q.Init.Kind == plan.InitZero && r.Attr["kind"].Int == moe.Cutoff && r.Attr["pool"].Int == moe.NoPool && p.once(r.Span) {
+			s.Diags.Warnf(codeRouter, r.Span, "the router of `%s` starts at zero, so all logits are equal: no token is above a cutoff, and the router gets no gradient", r.Path).
+				Hint("give it an init that spreads the logits, `init = normal(1 / sqrt(D))`, or a warm-up in which experts choose")
 		}
 		if start := r.Attr["start"].Float * dev; math.Abs(start) < math.MaxFloat32 {
 			r.Attr["start"] = *op.FloatValue(start)

@@ -16,9 +16,10 @@ model m(D = 64, L = 2, V = 256, E = 4) {
   block zero(x)   { x += moe: moe(x, experts = 0, expert = mlp(width = D), router = topk(2)) }
   block rows(x)   { x += moe: moe(x, experts = E, expert = mlp(width = D), router = threshold(0.5), rows = 1) }
   block unnamed(x) { x += moe(x, experts = E, expert = mlp(width = D), router = topk(2)) }
+  block one(x)    { x += moe: moe(x, experts = E, expert = mlp(width = D), router = topk(1, renorm)) }
   forward(tokens) {
     x = wte: embed(tokens, V, D)
-    rare(x); share(x); many(x); few(x); all(x); pools(x); warm(x); norm(x); nothing(x); open(x); zero(x); rows(x); unnamed(x)
+    rare(x); share(x); many(x); few(x); all(x); pools(x); warm(x); norm(x); nothing(x); open(x); zero(x); rows(x); unnamed(x); one(x)
     return head: linear(x, V)
   }
 }

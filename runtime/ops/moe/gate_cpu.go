@@ -191,6 +191,7 @@ func (r *router) auxGradient(g, score, usage []float64, w float64) {
 		sum += s
 		mean += usage[i] * s
 	}
+	sum = max(sum, 1e-20)
 	mean /= sum
 	for i, s := range score {
 		d := w * (usage[i] - mean) * s / sum
