@@ -198,6 +198,25 @@ func (e *Engine) fill(t *Training, step int64) error {
 		return err
 	}
 	h.place(e.plan, step, t.Starts)
+	return h.known(e.plan.Vocab, step)
+}
+
+// known refuses ids that a kernel would have to look for outside of the token table: data is
+// checked where it is read, with its file and byte, so this only happens when that does not.
+func (h *hostBlocks) known(vocab, step int64) error {
+	if vocab == 0 {
+		return nil // a plan without a token table
+	}
+	for i, id := range h.tokens {
+		if uint64(uint32(id)) >= uint64(vocab) {
+			return fmt.Errorf("batch of step %d: token %d is id %d, outside the model's vocabulary of %d", step, i, id, vocab)
+		}
+	}
+	for i, id := range h.targets {
+		if int64(id) >= vocab {
+			return fmt.Errorf("batch of step %d: target %d is id %d, outside the model's vocabulary of %d", step, i, id, vocab)
+		}
+	}
 	return nil
 }
 

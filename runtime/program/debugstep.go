@@ -89,6 +89,11 @@ func (d *debugRun) run() error {
 	if steps == 0 || int64(len(tokens))%batch != 0 {
 		return fault.New("MT0625", d.in.Path, "tokens are %d, a batch has %d rows of %d", len(tokens), p.Batch, p.Seq+1)
 	}
+	for i, id := range tokens {
+		if id < 0 || int64(id) >= p.Vocab {
+			return fault.New("MT0606", d.in.Path, "token %d is id %d, outside the model's vocabulary of %d", i, id, p.Vocab)
+		}
+	}
 	if err := d.logits(tokens[:batch]); err != nil {
 		return err
 	}
