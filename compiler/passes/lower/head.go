@@ -20,9 +20,21 @@ const (
 )
 
 // pitchElems is what the rows of logits are padded to. The matrix library of a GPU takes its fast
-// kernels only where rows begin at multiples of 16 bytes, which those of a vocabulary like 50257
-// do not; whole cache lines serve every other kernel too.
+// kernels only where rows begin at multiples of 16 bytes and are a multiple of 8 elements long, which those
+// of a vocabulary like 50257 do not; whole cache lines serve every other kernel too. So the
+// weight has spare rows (spareRows), and the products run over them.
 const pitchElems = 64
+
+func pitchOf(width int64) int64 { return (width + pitchElems - 1) / pitchElems * pitchElems }
+
+// logitsWeight is the weight of the op that makes a graph's output, if that op can do with rows that
+// lie apart; else nil.
+func logitsWeight(g *ir.Graph) *ir.Weight {
+	if n := g.Outputs[0].Node; n != nil && n.Call.Def.Pitched {
+		return n.Weights[0]
+	}
+	return nil
+}
 
 // Head makes the head's functions over the loss: Loss does forward, loss and backward of the
 // last linear and what follows it chunk by chunk, so that the logits never exist for all
@@ -112,9 +124,9 @@ func (l *Lowering) chunkFor(rows, rowBytes, limit, least int64) int64 {
 func (b *builder) logitsPitch(tail []*ir.Node) int64 {
 	out := b.t.Graph.Outputs[0]
 	width := out.Type.Shape.Last().N
-	pitch := (width + pitchElems - 1) / pitchElems * pitchElems
+	pitch := pitchOf(width)
 	n := out.Node
-	if pitch == width || n == nil || !n.Call.Def.Pitched || !slices.Contains(tail, n) {
+	if pitch == width || logitsWeight(b.t.Graph) == nil || !slices.Contains(tail, n) {
 		return 0
 	}
 	for _, m := range tail {
@@ -123,7 +135,7 @@ func (b *builder) logitsPitch(tail []*ir.Node) int64 {
 		}
 	}
 	c := b.emit.calls[n]
-	c.Consts = append(c.Consts, op.IntConst("Pitch", pitch))
+	c.Consts = append(c.Consts, op.IntConst("Pitch", pitch), op.IntConst("Wide", pitch))
 	return pitch
 }
 

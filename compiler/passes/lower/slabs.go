@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatrain/mtc/compiler/ir"
@@ -31,6 +32,7 @@ func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*bindi
 	for _, u := range m.Units {
 		names[u.Path()] = true
 	}
+	spare := spareRows(m)
 	tied := map[*ir.Param]int{}
 	out := map[*ir.Unit]*binding{}
 	for _, u := range m.Units {
@@ -43,7 +45,7 @@ func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*bindi
 			}
 		}
 		if len(own) > 0 {
-			s, l := layOut(u, own)
+			s, l := layOut(u, own, spare)
 			s.Name = u.Path()
 			b.add(len(p.Slabs), l)
 			p.Slabs = append(p.Slabs, s)
@@ -52,7 +54,7 @@ func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*bindi
 			if users[q] == 1 {
 				continue
 			}
-			s, l := layOut(u, []int{i})
+			s, l := layOut(u, []int{i}, spare)
 			k, ok := tied[q]
 			if !ok {
 				k = len(p.Slabs)
@@ -74,9 +76,26 @@ func (b *binding) add(slab int, l ir.SlabLayout) {
 	b.layouts = append(b.layouts, l)
 }
 
+// spareRows says how many elements lie behind a parameter so that its rows are a multiple of
+// pitchElems: of the weight that makes the logits, whose products may then run over whole vectors
+// (head.go). Like every gap they hold zeros, in the weight and in all that goes with it.
+func spareRows(m *ir.Model) map[*ir.Param]int64 {
+	spare := map[*ir.Param]int64{}
+	for _, u := range m.Units {
+		if u.Kind != ir.HeadUnit {
+			continue
+		}
+		if w := logitsWeight(u.Graph); w != nil {
+			rows, width := w.Shape[0].N, w.Shape[1].N
+			spare[u.Params[slices.Index(u.Graph.Weights, w)]] = (pitchOf(rows) - rows) * width
+		}
+	}
+	return spare
+}
+
 // layOut places parameters of a unit in one slab: matrices first, then vectors, so that the
 // decayed part is one range.
-func layOut(u *ir.Unit, which []int) (*ir.Slab, ir.SlabLayout) {
+func layOut(u *ir.Unit, which []int, spare map[*ir.Param]int64) (*ir.Slab, ir.SlabLayout) {
 	s, l := &ir.Slab{}, ir.SlabLayout{}
 	for _, decay := range []bool{true, false} {
 		for _, i := range which {
@@ -90,7 +109,7 @@ func layOut(u *ir.Unit, which []int) (*ir.Slab, ir.SlabLayout) {
 				at += part.Elems()
 			}
 			l.Weights, l.Offs = append(l.Weights, i), append(l.Offs, s.Elems)
-			s.Elems += (q.Elems() + slabAlign - 1) / slabAlign * slabAlign
+			s.Elems += (q.Elems() + spare[q] + slabAlign - 1) / slabAlign * slabAlign
 		}
 		if decay {
 			s.Decay = s.Elems

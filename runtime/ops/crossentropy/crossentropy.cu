@@ -5,7 +5,7 @@
 //mtc:spec 256 0
 //mtc:spec 512 0
 //mtc:spec 512 104
-//mtc:spec 512 224
+//mtc:spec 1024 224
 #define THREADS (S0 ? S0 : 512)
 
 // A thread takes the same elements of a row wherever the row lies in memory, so a row's result
@@ -92,26 +92,45 @@ __device__ __forceinline__ i64 kept_room() {
     return S1 * 1024 / (i64)sizeof(act_t) / STEP * STEP;
 }
 
-// AHEAD is how many units of a row a thread reads before it uses the first.
-#define AHEAD 4
+// AHEAD is how many units of a row a thread reads before it uses the first: with 512 threads half of
+// a row of 50,257.
+#define AHEAD (THREADS == 512 ? 7 : 4)
 
 // row_sum is the maximum of a row and its sum of exponentials, the same in all threads. It
 // keeps the elements before room.
 __device__ __forceinline__ Sum row_sum(const act_t* row, i64 v, i64 room) {
     Sum s = {LOWEST, 0.0f};
+    const bool whole = aligned(bits_of(row));
     constexpr i64 STEP = THREADS * E;
-    for (i64 at = threadIdx.x * E; at < v; at += AHEAD * STEP) {
-        float x[AHEAD][E];
+    auto one = [&](i64 at) {
+        float x[E];
+        load_row(row + at, v - at, x);
+        if (at < room) store<E>(KEPT + at, x);
+        s.add(x);
+    };
+    for (i64 base = 0; base < v; base += AHEAD * STEP) {
+        const i64 at = base + threadIdx.x * E;
+        if (!whole) {
+            for (int k = 0; k < AHEAD && at + k * STEP < v; k++) one(at + k * STEP);
+            continue;
+        }
+        Unit<act_t> w[AHEAD];
 #pragma unroll
         for (int k = 0; k < AHEAD; k++)
-            if (at + k * STEP < v) load_row(row + at + k * STEP, v - at - k * STEP, x[k]);
+            if (at + k * STEP + E <= v) w[k].ld(row + at + k * STEP);
+        __syncwarp();  // the compiler must not put off reads until they are used
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) {
-            if (at + k * STEP >= v) break;
-            if (at + k * STEP < room) store<E>(KEPT + at + k * STEP, x[k]);
-            s.add(x[k]);
+            if (at + k * STEP + E > v) break;
+            if (at + k * STEP < room) w[k].st(KEPT + at + k * STEP);
+            float x[E];
+            unpack<E>(w[k], x, act_t());
+            s.add(x);
         }
     }
+    // What is less than a unit at the end belongs to the thread that would have the unit.
+    const i64 last = v / E;
+    if (whole && v % E && last % THREADS == threadIdx.x) one(last * E);
     const float top = block_max<THREADS>(s.top);
     return Sum{top, block_sum<THREADS>(s.sum * exp_of(s.top - top))};
 }
@@ -148,6 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) c
     const act_t* logits = (const act_t*)a.p[0] + row * a.i[2];
     act_t* d = (act_t*)a.p[4] + row * a.i[2];
     constexpr i64 STEP = THREADS * E;
+    for (i64 at = v + threadIdx.x; at < a.i[2]; at += THREADS) d[at] = from_f<act_t>(0.f);  // a product may run over the gap
     if (target < 0) {
         const float zero[E] = {0, 0, 0, 0, 0, 0, 0, 0};
         for (i64 at = threadIdx.x * E; at < v; at += STEP) store_row(d + at, v - at, zero);

@@ -12,7 +12,7 @@ import (
 
 func evalCPU(c device.CPU, a *device.Args) {
 	rows, v, pitch := a.I[0], a.I[1], a.I[2]
-	logits, targets := c.F32(a.P[0], spread(rows, v, pitch)), c.I32(a.P[1], rows)
+	logits, targets := c.F32(a.P[0], rows*pitch), c.I32(a.P[1], rows)
 	total(c, rows, v, targets, c.F64(a.P[2], 2), func(r, target int64) float64 {
 		if target < 0 {
 			return 0
@@ -25,11 +25,12 @@ func evalCPU(c device.CPU, a *device.Args) {
 
 func lossCPU(c device.CPU, a *device.Args) {
 	rows, v, pitch := a.I[0], a.I[1], a.I[2]
-	logits, targets := c.F32(a.P[0], spread(rows, v, pitch)), c.I32(a.P[1], rows)
-	dlogits, scalars := c.F32(a.P[4], spread(rows, v, pitch)), c.F64(a.P[3], plan.NumScalars)
+	logits, targets := c.F32(a.P[0], rows*pitch), c.I32(a.P[1], rows)
+	dlogits, scalars := c.F32(a.P[4], rows*pitch), c.F64(a.P[3], plan.NumScalars)
 	inv := scalars[plan.ScalarInvTokens]
 	total(c, rows, v, targets, c.F64(a.P[2], 2), func(r, target int64) float64 {
 		row, d := logits[r*pitch:][:v], dlogits[r*pitch:][:v]
+		clear(dlogits[r*pitch+v : (r+1)*pitch])
 		if target < 0 {
 			clear(d)
 			return 0
@@ -40,14 +41,6 @@ func lossCPU(c device.CPU, a *device.Args) {
 		d[target] -= float32(inv)
 		return math.Log(sum) + float64(top) - float64(hit)
 	})
-}
-
-// spread is the length of rows of v logits that lie pitch apart.
-func spread(rows, v, pitch int64) int64 {
-	if rows == 0 {
-		return 0
-	}
-	return (rows-1)*pitch + v
 }
 
 // block is how many terms are summed in float32 before they join a float64.

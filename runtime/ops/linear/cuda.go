@@ -20,25 +20,30 @@ var biasCUDA = &device.Source{
 	},
 }
 
-// The products, for a library of the device.
+// The products, for a library of the device. Where the weight has spare rows the products take
+// them along: the library's fast kernels want widths of whole vectors. A bias has no spare elements.
 
 func forwardMatmul(a *device.Args) device.Matmul {
+	n := a.I[4]
+	if !a.P[2].Nil() {
+		n = a.I[2]
+	}
 	return device.Matmul{
-		M: a.I[0], N: a.I[2], K: a.I[1], A: a.P[0], B: a.P[1], TransB: true, Bias: a.P[2], C: a.P[4], D: a.P[3], LDD: a.I[3],
+		M: a.I[0], N: n, K: a.I[1], A: a.P[0], B: a.P[1], TransB: true, Bias: a.P[2], C: a.P[4], D: a.P[3], LDD: a.I[3],
 		DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype,
 	}
 }
 
 func inputMatmul(a *device.Args) device.Matmul {
 	return device.Matmul{
-		M: a.I[0], N: a.I[1], K: a.I[2], A: a.P[1], LDA: a.I[3], B: a.P[0], C: a.P[2], D: a.P[3],
+		M: a.I[0], N: a.I[1], K: a.I[4], A: a.P[1], LDA: a.I[3], B: a.P[0], C: a.P[2], D: a.P[3],
 		DA: device.ActDtype, DB: device.WeightDtype, DD: device.ActDtype,
 	}
 }
 
 func weightMatmul(a *device.Args) device.Matmul {
 	return device.Matmul{
-		M: a.I[2], N: a.I[1], K: a.I[0], A: a.P[1], LDA: a.I[3], TransA: true, B: a.P[0], C: a.P[2], D: a.P[3],
+		M: a.I[4], N: a.I[1], K: a.I[0], A: a.P[1], LDA: a.I[3], TransA: true, B: a.P[0], C: a.P[2], D: a.P[3],
 		DA: device.ActDtype, DB: device.ActDtype, DD: device.GradDtype,
 	}
 }

@@ -10,6 +10,7 @@ type ForwardArgs struct {
 	AddY, Y       device.Ptr // [Rows, Out]; AddY may be nil
 	Rows, In, Out int
 	Pitch         int // elements from one row of Y, and of AddY, to the next; 0: Out
+	Wide          int // of the rows of Weight, those behind Out being zeros for a device that is faster with more; 0: Out
 }
 
 var forward = device.Kernel{Name: "linear.forward", CPU: forwardCPU, Matmul: forwardMatmul}
@@ -18,7 +19,7 @@ var forward = device.Kernel{Name: "linear.forward", CPU: forwardCPU, Matmul: for
 func Forward(q device.Queue, a ForwardArgs) {
 	q.Launch(&forward, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Bias, a.Y, a.AddY},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out), pitch(a.Wide, a.Out)},
 	})
 }
 
@@ -29,6 +30,7 @@ type BackwardInputArgs struct {
 	AddDX, DX     device.Ptr // [Rows, In]
 	Rows, In, Out int
 	Pitch         int // of DY
+	Wide          int // as in ForwardArgs; the columns of DY behind Out are zeros too
 }
 
 var backwardInput = device.Kernel{Name: "linear.backward_input", CPU: backwardInputCPU, Matmul: inputMatmul}
@@ -37,7 +39,7 @@ var backwardInput = device.Kernel{Name: "linear.backward_input", CPU: backwardIn
 func BackwardInput(q device.Queue, a BackwardInputArgs) {
 	q.Launch(&backwardInput, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.Weight, a.DY, a.AddDX, a.DX},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out), pitch(a.Wide, a.Out)},
 	})
 }
 
@@ -48,6 +50,7 @@ type BackwardWeightArgs struct {
 	AddDWeight, DWeight device.Ptr // [Out, In]
 	Rows, In, Out       int
 	Pitch               int // of DY
+	Wide                int // as in BackwardInputArgs
 }
 
 var backwardWeight = device.Kernel{Name: "linear.backward_weight", CPU: backwardWeightCPU, Matmul: weightMatmul}
@@ -56,7 +59,7 @@ var backwardWeight = device.Kernel{Name: "linear.backward_weight", CPU: backward
 func BackwardWeight(q device.Queue, a BackwardWeightArgs) {
 	q.Launch(&backwardWeight, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.X, a.DY, a.AddDWeight, a.DWeight},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out), pitch(a.Wide, a.Out)},
 	})
 }
 
@@ -66,6 +69,7 @@ type BackwardBiasArgs struct {
 	AddDBias, DBias device.Ptr // [Out]
 	Rows, In, Out   int
 	Pitch           int // of DY
+	Wide            int // unused
 }
 
 var backwardBias = device.Kernel{Name: "linear.backward_bias", CPU: backwardBiasCPU, CUDA: biasCUDA}
@@ -74,11 +78,12 @@ var backwardBias = device.Kernel{Name: "linear.backward_bias", CPU: backwardBias
 func BackwardBias(q device.Queue, a BackwardBiasArgs) {
 	q.Launch(&backwardBias, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.DY, a.AddDBias, a.DBias},
-		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out)},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), pitch(a.Pitch, a.Out), pitch(a.Wide, a.Out)},
 	})
 }
 
-// pitch is what kernels get: the elements from one row of y to the next.
+// pitch is what kernels get: the elements from one row of y to the next, and likewise the rows of the
+// weight.
 func pitch(given, out int) int64 {
 	if given > 0 {
 		return int64(given)

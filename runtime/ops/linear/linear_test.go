@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/megatrain/mtc/runtime/op"
@@ -104,6 +105,49 @@ func pitched(t *testing.T, machine func() *optest.Machine, tol float64) {
 		}
 		optest.Compare(t, name, got[i], wide, tol)
 	}
+}
+
+// TestWide: spare rows of zeros in the weight change nothing, and have a gradient of zero.
+func TestWide(t *testing.T) {
+	optest.OnGPU(t, func(t *testing.T, f32 bool) {
+		const rows, in, out, wide = 37, 16, 41, 48
+		x, w, dy := numbers(rows*in, 1), numbers(out*in, 2), numbers(rows*out, 3)
+		run := func(width int) (all [3][]float32) {
+			m := optest.GPU(t, f32)
+			px, pw := m.Act(x...), m.Act(append(slices.Clone(w), make([]float32, (width-out)*in)...)...)
+			apart := make([]float32, rows*width)
+			for r := range rows {
+				copy(apart[r*width:], dy[r*out:][:out])
+			}
+			y, pdy := m.Bytes(int64(rows*width)*m.ActSize()), m.Act(apart...)
+			dx, dw := m.Bytes(rows*in*m.ActSize()), m.Bytes(int64(width)*in*4)
+			Forward(m.Queue, ForwardArgs{X: px, Weight: pw, Y: y, Rows: rows, In: in, Out: out, Pitch: width, Wide: width})
+			BackwardInput(m.Queue, BackwardInputArgs{Weight: pw, DY: pdy, DX: dx, Rows: rows, In: in, Out: out, Pitch: width, Wide: width})
+			BackwardWeight(m.Queue, BackwardWeightArgs{X: px, DY: pdy, DWeight: dw, Rows: rows, In: in, Out: out, Pitch: width, Wide: width})
+			m.Sync()
+			for r, v := 0, m.ReadAct(y, int64(rows*width)); r < rows; r++ {
+				all[0] = append(all[0], v[r*width:][:out]...)
+			}
+			dws := m.ReadF32(dw, int64(width)*in)
+			if slices.ContainsFunc(dws[out*in:], func(v float32) bool { return v != 0 }) {
+				t.Error("the spare rows have a gradient")
+			}
+			all[1], all[2] = m.ReadAct(dx, rows*in), dws[:out*in]
+			return all
+		}
+		want, got := run(out), run(wide)
+		tol := 1e-5
+		if !f32 {
+			tol = 1.0 / 128
+		}
+		for i, name := range []string{"y", "d.x", "d.weight"} {
+			exact := make([]float64, len(want[i]))
+			for k, v := range want[i] {
+				exact[k] = float64(v)
+			}
+			optest.Compare(t, name, got[i], exact, tol)
+		}
+	})
 }
 
 // numbers are n different numbers that bf16 holds.

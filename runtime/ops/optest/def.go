@@ -136,6 +136,9 @@ func (s *setup) fields(t testing.TB) {
 		}
 		if s.call.Def.Pitched {
 			want["Pitch"] = reflect.TypeFor[int]()
+			if len(s.call.Weights) > 0 {
+				want["Wide"] = reflect.TypeFor[int]()
+			}
 		}
 		if s.call.Def.Documents && (l.Func == s.call.Def.Forward.Func || slices.ContainsFunc(s.call.Def.Backward, func(b op.Launch) bool { return b.Func == l.Func })) {
 			want["Starts"] = reflect.TypeFor[device.Ptr]()
