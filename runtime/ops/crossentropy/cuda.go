@@ -49,16 +49,23 @@ func lossOf(kib int64) *device.Source {
 	return &device.Source{Text: text, Func: "crossentropy_loss", Grid: grid(kib), Spec: spec(kib), Work: work, Next: sumCUDA}
 }
 
-// shortRow is the length up to which a row takes a small block.
-const shortRow = 8192
+// Rows up to shortRow elements take a small block, those up to longRow half of a large one: two of
+// them hold such rows in bf16 on one multiprocessor.
+const (
+	shortRow = 8192
+	longRow  = 104 << 10 / 2
+)
 
 // A block takes a row of I[1] logits.
 
 func threads(a *device.Args) int64 {
-	if a.I[1] > shortRow {
+	switch {
+	case a.I[1] <= shortRow:
+		return 256
+	case a.I[1] <= longRow:
 		return 512
 	}
-	return 256
+	return 1024
 }
 
 func spec(kib int64) func(a *device.Args) [4]int64 {
