@@ -172,6 +172,10 @@ func (r *reader) finish() {
 			if v != false {
 				r.fault("%s is %s: this family is built without", key, jsonText(v))
 			}
+		case "rope_interleaved", "alibi", "parallel_residual", "use_parallel_residual", "layer_norm_bias", "use_qk_norm", "no_rope_layers":
+			if list, ok := v.([]any); v != false && (!ok || len(list) > 0) {
+				r.fault("%s is %s: this family is built without", key, jsonText(v))
+			}
 		case "partial_rotary_factor":
 			if x, ok := numberOf(v); !ok || x != 1 {
 				r.fault("%s is %s: only whole heads are turned here", key, jsonText(v))

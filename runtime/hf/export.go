@@ -45,6 +45,9 @@ func Export(dir string, r *Request) (*Result, error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fault.New("MT0664", dir, "there is something there already").Help("give a folder that is not there yet")
 	}
+	if own := filepath.Base(filepath.Clean(dir)); (own == keepFolder || own == tokenizerFolder) && same(filepath.Dir(filepath.Clean(dir)), r.Run) {
+		return nil, fault.New("MT0664", dir, "the run folder keeps files of its own there").Help("give another folder")
+	}
 	x := &exporter{Request: r, res: &Result{Dir: dir}}
 	if err := x.plan(); err != nil {
 		return nil, err
@@ -266,6 +269,13 @@ func (x *exporter) write() error {
 func (x *exporter) put(name string, text []byte) error {
 	x.res.Files = append(x.res.Files, name)
 	return os.WriteFile(filepath.Join(x.tmp, name), text, 0o666)
+}
+
+// same says whether two paths are one folder.
+func same(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
 func exists(path string) bool {

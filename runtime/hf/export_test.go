@@ -90,6 +90,8 @@ func TestExportsThatAreRefused(t *testing.T) {
 	_, err = Export(out, r)
 	wantFault(t, err, "MT0664", "no architecture has both")
 	r = exported(t, llama)
+	_, err = Export(filepath.Join(r.Run, "hf"), r)
+	wantFault(t, err, "MT0664", "files of its own")
 	weights := filepath.Join(r.Checkpoint.Path, checkpoint.WeightsFile)
 	text, err := os.ReadFile(weights)
 	if err != nil {
