@@ -45,6 +45,9 @@ func ratesOf(r *bench.Result, source string) *cost.Rates {
 		Product: cost.Table{Source: source}, Attention: cost.Table{Source: source},
 		Kernels: map[string]cost.Curve{}, Launch: cost.Figure{Value: r.Launch, Source: source},
 	}
+	if r.Sustained > 0 {
+		out.Sustained = cost.Figure{Value: r.Sustained, Source: source}
+	}
 	largest := map[string]int64{}
 	for _, k := range r.Kernels {
 		p := cost.Point{Form: k.Shape.Form, M: k.Shape.M, N: k.Shape.N, K: k.Shape.K, Rate: float64(k.FLOPs) / k.Seconds}

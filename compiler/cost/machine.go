@@ -36,10 +36,13 @@ type Figure struct {
 
 // Rates are the device's kernels.
 type Rates struct {
-	Product   Table  `json:"product"`   // FLOP/s of matrix products
-	Attention Table  `json:"attention"` // FLOP/s of attention, visible pairs counted
-	Memory    Figure `json:"memory"`    // bytes/s of kernels that memory bounds
-	// Kernels are those that reach another rate, by launcher, "rmsnorm.BackwardInput", and by
+	Product   Table `json:"product"`   // FLOP/s of matrix products
+	Attention Table `json:"attention"` // FLOP/s of attention, visible pairs counted
+	// Sustained is the most FLOP/s of products that the power limit lets through for long, where
+	// that is less than they reach for a moment; 0: nothing was seen of one.
+	Sustained Figure `json:"sustained,omitzero"`
+	Memory    Figure `json:"memory"` // bytes/s of kernels that memory bounds
+	// Kernels are those that reach another rate, by launcher, "rmsnorm.Backward", and by
 	// kind of task: "norm", "accumulate", "update".
 	Kernels map[string]Curve `json:"kernels,omitempty"`
 	// Launch is the seconds that a kernel takes at least.
@@ -150,6 +153,9 @@ func (m *Machine) Check() error {
 					return fmt.Errorf("machine %s: rates.%s.%s: a point has to have positive sizes and a positive rate: %+v", m.Name, precision, t.name, p)
 				}
 			}
+		}
+		if s := r.Sustained.Value; s != 0 && !positive(s) {
+			return fmt.Errorf("machine %s: rates.%s.sustained is %v", m.Name, precision, s)
 		}
 		if !(r.Launch.Value >= 0) || math.IsInf(r.Launch.Value, 0) {
 			return fmt.Errorf("machine %s: rates.%s.launch is %v", m.Name, precision, r.Launch.Value)

@@ -88,7 +88,11 @@ func (r *Rates) seconds(l *Launch) (float64, Bound) {
 	s, b := 0.0, ByMemory
 	switch l.Shape.Class {
 	case op.Product:
-		s, b = float64(l.FLOPs)/r.Product.rate(l.Shape), ByProducts
+		rate := r.Product.rate(l.Shape)
+		if most := r.Sustained.Value; most > 0 {
+			rate = min(rate, most)
+		}
+		s, b = float64(l.FLOPs)/rate, ByProducts
 	case op.Attending:
 		s, b = float64(l.FLOPs)/r.Attention.rate(l.Shape), ByAttention
 	}

@@ -204,3 +204,19 @@ func TestFunctionBounds(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+func TestSustainedRate(t *testing.T) {
+	r := toy().Rates["f32"]
+	l := Launch{Kernel: "linear.Forward", Shape: op.Shape{Class: op.Product, Form: "nt", M: 1, N: 1, K: 1, Count: 1}, FLOPs: 400}
+	if s, b := r.seconds(&l); s != 4 || b != ByProducts {
+		t.Errorf("%v s by %s, want 4 s at 100 FLOP/s", s, b)
+	}
+	r.Sustained = Figure{50, "made up"}
+	if s, _ := r.seconds(&l); s != 8 {
+		t.Errorf("%v s, want 8 s at 50 FLOP/s", s)
+	}
+	r.Sustained.Value = 200
+	if s, _ := r.seconds(&l); s != 4 {
+		t.Errorf("%v s, want 4 s", s)
+	}
+}

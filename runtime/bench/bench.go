@@ -29,6 +29,8 @@ type Result struct {
 
 	Kernels []Kernel `json:"kernels"`
 	Launch  float64  `json:"launch"` // seconds of one with nothing to do, among many
+	// Sustained is FLOP/s of the largest product after seconds of it: a GPU's power limit.
+	Sustained float64 `json:"sustained"`
 
 	H2D      float64 `json:"h2d"`
 	D2H      float64 `json:"d2h"`

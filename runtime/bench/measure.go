@@ -101,13 +101,16 @@ func (b *bencher) heat(m *memory, q device.Queue, all []kase) error {
 	}
 	m.reset()
 	f := largest.setup(m)
-	for start := time.Now(); time.Since(start) < 4*time.Second; {
-		for range 20 {
+	const batch = 20
+	for start := time.Now(); time.Since(start) < 5*time.Second; {
+		at := time.Now()
+		for range batch {
 			f(q)
 		}
 		if err := b.dev.Sync(); err != nil {
 			return err
 		}
+		b.r.Sustained = batch * float64(largest.cost.FLOPs) / time.Since(at).Seconds()
 	}
 	return nil
 }
