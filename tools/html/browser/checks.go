@@ -98,7 +98,7 @@ func keys(t *tab) error {
 		return err
 	}
 	if b, err := t.text("canvas.dataset.task"); err != nil || b != "" {
-		return fmt.Errorf("Escape leaves task %s, %v", b, err)
+		return fmt.Errorf("key Escape leaves task %s, %v", b, err)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func search(t *tab) error {
 		return err
 	}
 	if title, err := t.text("document.querySelector('#task h3')?.textContent"); err != nil || !strings.Contains(title, "backward") {
-		return fmt.Errorf("Enter selects %q, %v", title, err)
+		return fmt.Errorf("key Enter selects %q, %v", title, err)
 	}
 	if err := t.key("Escape"); err != nil {
 		return err
