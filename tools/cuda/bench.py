@@ -24,18 +24,25 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 OUT = os.environ.get("OUT") or os.path.join(ROOT, "build", "cuda", "out")
 END = time.monotonic() + float(os.environ.get("BENCH_SECONDS", "460"))
 
-# name: vocabulary, parameters, steps, first step that counts, limit in seconds, peers' tok/s on one H200.
-# Peers keep less: PyTorch's 7B has moments in bf16 and no float32 master.
-GPT2, QWEN = (50257, 124_439_808), (152064, 7_615_616_512)
+# name: vocabulary, parameters that a token passes, steps, first step that counts, limit in seconds, peers'
+# tok/s on one H200. Peers keep less: PyTorch's 7B has moments in bf16 and no float32 master.
+GPT2, QWEN, MOE = (50257, 124_439_808), (152064, 7_615_616_512), (65536, 185_733_120)
+TORCH = {64: {"PyTorch compiled, resident": 13_270}, 16: {"PyTorch compiled, resident": 12_930}, 4: {"PyTorch compiled, resident": 11_370}}
 RUNS = {
     "gpt2-524288": (*GPT2, 8, 3, 60, {"PyTorch compiled": 518_000, "llm.c": 441_000}),
     "gpt2-8192": (*GPT2, 60, 11, 40, {"PyTorch compiled, one graph": 422_000, "llm.c": 484_000}),
-    "7b-stream-64": (*QWEN, 6, 3, 130, {"MegaTrain": 4_900, "PyTorch compiled, resident": 13_270}),
-    "7b-resident-64": (*QWEN, 6, 3, 110, {"PyTorch compiled, resident": 13_270}),
+    "7b-stream-64": (*QWEN, 5, 3, 130, {"MegaTrain": 4_900, **TORCH[64]}),
+    "7b-resident-64": (*QWEN, 5, 3, 110, TORCH[64]),
+    "moe-d12": (*MOE, 12, 8, 60, {"the paper's code": 166_000}),
+    "7b-stream-64-noclip": (*QWEN, 5, 3, 110, {"MegaTrain": 4_900, **TORCH[64]}),
+    "7b-stream-64-24": (*QWEN, 5, 3, 130, {"MegaTrain": 4_900, **TORCH[64]}),
+    "7b-stream-16": (*QWEN, 6, 3, 100, {"MegaTrain": 2_070, **TORCH[16]}),
+    "7b-stream-16-noclip": (*QWEN, 6, 3, 100, {"MegaTrain": 2_070, **TORCH[16]}),
+    "7b-stream-158": (*QWEN, 4, 2, 160, {"MegaTrain": 6_880}),
+    "7b-resident-16": (*QWEN, 8, 3, 90, TORCH[16]),
+    "7b-resident-4": (*QWEN, 12, 3, 90, TORCH[4]),
     "gpt2-65536": (*GPT2, 20, 5, 40, {"PyTorch compiled": 536_000, "llm.c": 470_000}),
-    "7b-stream-64-noclip": (*QWEN, 6, 3, 110, {"MegaTrain": 4_900, "PyTorch compiled, resident": 13_270}),
-    "7b-stream-16": (*QWEN, 6, 3, 100, {"MegaTrain": 2_070, "PyTorch compiled, resident": 12_930}),
-    "7b-mixed-64": (*QWEN, 6, 3, 110, {"PyTorch compiled, resident": 13_270}),
+    "7b-mixed-64": (*QWEN, 5, 3, 110, TORCH[64]),
 }
 DATA_TOKENS = 20_000_000
 
