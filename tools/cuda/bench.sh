@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training steps on a GPU, timed beside what others reach:
 #
-#   tools/cuda/bench.sh build       programs, packed in build/cuda/bench.tar.xz; needs no GPU
+#   tools/cuda/bench.sh build [NAME...] programs, all or those named, packed in build/cuda/bench.tar.xz; needs no GPU
 #   tools/cuda/bench.sh run [NAME...]   times them, or those named; needs no Go
 #
 # `make bench-gpu` is the first part, and the second where there is a GPU. The models are those
@@ -10,7 +10,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=build/cuda
 case ${1:-} in
-build) ;;
+build)
+  shift
+  names=" $* "
+  ;;
 run)
   shift
   exec python3 tools/cuda/bench.py "$@"
@@ -35,6 +38,7 @@ CGO_ENABLED=0 go build -o $out/mtc ./cmd/mtc
 program() { # name, model, tokens of a step, flags
   local name=$1 model=$2 tokens=$3
   shift 3
+  [[ $names == "  " || $names == *" $name "* ]] || return 0
   echo "$name"
   $out/mtc compile $src/$model.mt --target cuda --mtc-source "$PWD" -o $src/$name --set train.seq=${seq:-1024} --set "train.batch=$tokens tokens" "$@" |
     sed -n 's/^  memory/ &/p'
