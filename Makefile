@@ -11,7 +11,7 @@ GOSRC    := $(shell $(GO) env GOROOT)/src
 RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/... ./e2e/invariants
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check cuda-sdk cuda-build bench-gpu
+.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check tokenizer-check cuda-sdk cuda-build bench-gpu
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ bench-gpu: cuda-sdk ## training steps on a GPU beside what others reach: builds 
 
 hf-check: build ## exports against transformers (needs Python with torch and transformers; PYTHON=...)
 	$(PYTHON) tools/fixtures/hf_check.py $(MTC)
+
+tokenizer-check: ## tokenizers against Hugging Face's `tokenizers` on 12 MB of mixed text (needs Python with tokenizers)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(PYTHON) tools/fixtures/tokenizers_check.py --big "$$dir" 10 && \
+		MTC_TOKENIZER_CHECK="$$dir" $(GO) test -count=1 -v -timeout 30m -run TestBigCheck ./runtime/tokenizer
 
 html: ## the pages of `mtc inspect --html` in a headless Chromium, where there is one
 	@bash tools/html/check.sh

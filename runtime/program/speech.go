@@ -185,9 +185,6 @@ func sameTokenizer(path, hash, packedDir string) error {
 // checkTokenizer holds the tokenizer of the data against that of the weights' folder, or of
 // the run that is gone on with, before anything is written.
 func (s *session) checkTokenizer() error {
-	if s.feed.Hash == "" {
-		return s.notPacked()
-	}
 	for _, dir := range s.tokenizers() {
 		if path := filepath.Join(dir, "tokenizer.json"); s.feed.Hash != "bytes" {
 			if _, err := os.Stat(path); err == nil {
@@ -212,7 +209,15 @@ func (s *session) tokenizers() []string {
 
 // notPacked refuses text for a model that has a tokenizer, and says how it is packed.
 func (s *session) notPacked() error {
-	if !s.feed.Bytes || s.plan.Vocab <= tokenizer.ByteVocab {
+	if s.plan.Vocab <= tokenizer.ByteVocab || len(s.train.Data) == 0 || packed.Is(s.train.Data[0]) {
+		return nil
+	}
+	c, err := data.Open(s.train.Data, data.Options{Width: s.train.Width})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if !c.Bytes() {
 		return nil
 	}
 	for _, dir := range s.tokenizers() {

@@ -137,6 +137,9 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 
 // openData opens training and evaluation data and checks that there is enough.
 func (s *session) openData() error {
+	if err := s.notPacked(); err != nil {
+		return err
+	}
 	feed, err := s.sources()
 	if err != nil {
 		return err

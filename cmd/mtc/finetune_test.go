@@ -1,0 +1,178 @@
+package main
+
+import (
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/megatrain/mtc/runtime/tokenizer"
+)
+
+// tinyChatModel writes a model of Qwen2's kind with random weights, a tokenizer of its kind and
+// a chat template, as a Hugging Face folder.
+func tinyChatModel(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, text []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.Open("../../runtime/tokenizer/testdata/qwen.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("tokenizer.json", text)
+	tok, err := tokenizer.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := `{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
+	config, err := json.Marshal(map[string]any{"eos_token": "<|im_end|>", "bos_token": nil, "chat_template": template})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("tokenizer_config.json", config)
+	// More rows than there are tokens, as models have.
+	const d, ff, kv = 24, 40, 8
+	vocab := int(tok.Vocab()+63) / 64 * 64
+	put("config.json", fmt.Appendf(nil, `{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_act": "silu", "hidden_size": %d, "intermediate_size": %d,
+"num_attention_heads": 6, "num_key_value_heads": 2, "num_hidden_layers": 2, "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+"tie_word_embeddings": true, "vocab_size": %d, "torch_dtype": "bfloat16", "eos_token_id": %d}`, d, ff, vocab, tok.ID("<|im_end|>")))
+	type tensor struct {
+		name  string
+		shape []int
+	}
+	list := []tensor{{"model.embed_tokens.weight", []int{vocab, d}}, {"model.norm.weight", []int{d}}}
+	for i := range 2 {
+		at := fmt.Sprintf("model.layers.%d.", i)
+		for name, shape := range map[string][]int{"input_layernorm.weight": {d}, "post_attention_layernorm.weight": {d},
+			"self_attn.q_proj.weight": {d, d}, "self_attn.q_proj.bias": {d}, "self_attn.k_proj.weight": {kv, d}, "self_attn.k_proj.bias": {kv},
+			"self_attn.v_proj.weight": {kv, d}, "self_attn.v_proj.bias": {kv}, "self_attn.o_proj.weight": {d, d},
+			"mlp.gate_proj.weight": {ff, d}, "mlp.up_proj.weight": {ff, d}, "mlp.down_proj.weight": {d, ff}} {
+			list = append(list, tensor{at + name, shape})
+		}
+	}
+	header := map[string]any{}
+	var data []byte
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, x := range list {
+		n := 1
+		for _, s := range x.shape {
+			n *= s
+		}
+		from := len(data)
+		for range n {
+			v := float32(0.05 * rng.NormFloat64())
+			if len(x.shape) == 1 && strings.Contains(x.name, "norm") {
+				v = 1
+			}
+			data = binary.LittleEndian.AppendUint16(data, uint16(math.Float32bits(v)>>16))
+		}
+		header[x.name] = map[string]any{"dtype": "BF16", "shape": x.shape, "data_offsets": []int{from, len(data)}}
+	}
+	head, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("model.safetensors", append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...), data...))
+}
+
+var block = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```")
+
+// words splits a command as a shell does, as far as the pages need it.
+func words(line string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`"([^"]*)"|(\S+)`).FindAllStringSubmatch(line, -1) {
+		out = append(out, m[1]+m[2])
+	}
+	return out
+}
+
+// The commands of the tutorial run as they are written.
+func TestFinetuneTutorial(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command to build programs with")
+	}
+	page, err := os.ReadFile("../../docs/tutorial/finetune.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	tinyChatModel(t, filepath.Join(dir, "Qwen2.5-0.5B-Instruct"))
+	t.Chdir(dir)
+	said := map[string]string{}
+	ran := 0
+	for _, b := range block.FindAllStringSubmatch(string(page), -1) {
+		switch b[1] {
+		case "jsonl":
+			if err := os.WriteFile("chats.jsonl", []byte(b[2]), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		case "sh":
+			for line := range strings.Lines(b[2]) {
+				args := words(line)
+				if len(args) < 2 || args[0] != "mtc" {
+					t.Fatalf("not a command: %s", line)
+				}
+				out, errw := succeed(t, args[1:]...)
+				said[strings.Join(args[1:3], " ")] = out + errw
+				ran++
+			}
+		}
+	}
+	if ran != 6 {
+		t.Fatalf("%d commands ran", ran)
+	}
+	for what, want := range map[string][]string{
+		"data pack":             {"8 documents", "loss: assistant", "documents apart"},
+		"data show":             {"document 2:", "*", `"<|im_end|>"`},
+		"run chat.mt":           {"weights from", "packed into", "eval 20/20", "step 20/20", "held out (0.3 of all)"},
+		"export runs/chat/best": {"chat-tuned"},
+	} {
+		for _, w := range want {
+			if !strings.Contains(said[what], w) {
+				t.Errorf("`mtc %s` does not say %q:\n%s", what, w, said[what])
+			}
+		}
+	}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		a, err1 := os.ReadFile(filepath.Join("Qwen2.5-0.5B-Instruct", name))
+		b, err2 := os.ReadFile(filepath.Join("chat-tuned", name))
+		if err1 != nil || err2 != nil || string(a) != string(b) {
+			t.Errorf("%s did not come through: %v %v", name, err1, err2)
+		}
+	}
+	// Text is not trained on as bytes: the error has the command that packs it.
+	code, _, errw := call("run", "chat.mt", "--from", "Qwen2.5-0.5B-Instruct", "--data", "chats.jsonl", "--out", "runs/x")
+	if code != exitInput || !strings.Contains(errw, "MT0676") || !strings.Contains(errw, "mtc data pack chats.jsonl -o chats.jsonl.packed --tokenizer Qwen2.5-0.5B-Instruct --seq") {
+		t.Errorf("exit %d\n%s", code, errw)
+	}
+	// Data of another tokenizer is refused.
+	succeed(t, "data", "pack", "chats.jsonl", "-o", "bytes.packed", "--tokenizer", "gpt2", "--template", "chatml")
+	code, _, errw = call("run", "chat.mt", "--from", "Qwen2.5-0.5B-Instruct", "--data", "bytes.packed", "--out", "runs/x")
+	if code != exitInput || !strings.Contains(errw, "MT0606") && !strings.Contains(errw, "MT0674") {
+		t.Errorf("exit %d\n%s", code, errw)
+	}
+}
