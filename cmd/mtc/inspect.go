@@ -22,6 +22,7 @@ type inspectOptions struct {
 	machine       string
 	html, trace   string
 	moe           string
+	data          []string
 	asked, whying bool // --task, --why
 }
 
@@ -51,7 +52,7 @@ shows the times that were measured.`,
 			}
 			o.asked, o.whying = cmd.Flags().Changed("task"), cmd.Flags().Changed("why")
 			if cmd.Flags().Changed("moe") {
-				return inspectMoe(e, args, o.moe)
+				return inspectMoe(cmd.Context(), e, args, o.moe, o.data)
 			}
 			s, err := loadSchedule(args)
 			if err != nil {
@@ -69,6 +70,7 @@ shows the times that were measured.`,
 	fs.StringVar(&o.machine, "machine", "", "`NAME` or file of a machine's profile to predict for (default: this machine, if measured)")
 	fs.StringVar(&o.html, "html", "", "write the step as one page to `FILE`")
 	fs.StringVar(&o.moe, "moe", "", "write what the routers of RUN did, its moe.jsonl, as one page of figures to `FILE`")
+	fs.StringArrayVar(&o.data, "data", nil, "with --moe: also how many experts tokens of `PATH` have, by their loss")
 	fs.StringVar(&o.trace, "trace", "", "write the step as a Chrome / Perfetto trace to `FILE`")
 	return cmd
 }
@@ -132,6 +134,7 @@ func inspectStep(cmd *cobra.Command, e *env, s *loaded, o inspectOptions, out *b
 	}
 	shown, steps := predicted, []*view.Step{predicted}
 	if measured != nil {
+		measured.Divide = predicted.Machine
 		shown, steps = measured, append(steps, measured)
 	}
 	switch {

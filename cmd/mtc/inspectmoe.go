@@ -1,18 +1,23 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/megatrain/mtc/compiler/view/routing"
+	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/program"
 )
 
-// inspectMoe writes the figures of a run's routers.
-func inspectMoe(e *env, args []string, file string) error {
+// inspectMoe writes the figures of a run's routers; with data also those that need the model.
+func inspectMoe(ctx context.Context, e *env, args []string, file string, data []string) error {
 	run, err := runFolder(args)
 	if err != nil {
 		return err
@@ -34,5 +39,44 @@ func inspectMoe(e *env, args []string, file string) error {
 	if len(lines) == 0 {
 		return inputErrorf("%s has no line yet", path).hint("wait until the run has written one")
 	}
-	return writeView(e, "moe", file, func(w io.Writer) error { return routing.Write(w, filepath.Base(run), lines) })
+	sample, err := sampleRouting(ctx, e, args, data)
+	if err != nil {
+		return err
+	}
+	return writeView(e, "moe", file, func(w io.Writer) error { return routing.Write(w, filepath.Base(run), lines, sample) })
+}
+
+// sampleRouting lets the run's program say how many experts tokens of data have by their loss;
+// nil without data.
+func sampleRouting(ctx context.Context, e *env, args, data []string) (*moe.Sample, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	run, exe, err := runProgram(args)
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{"sample-routing", run}
+	for _, d := range data {
+		argv = append(argv, "--data", d)
+	}
+	exe, err = filepath.Abs(exe)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, exe, argv...)
+	cmd.Stdout, cmd.Stderr = &out, e.err
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() > 0 {
+			return nil, exitStatus(exit.ExitCode())
+		}
+		return nil, machineErrorf("%s cannot be run: %v", exe, reasonOf(err))
+	}
+	s := &moe.Sample{}
+	if err := json.Unmarshal(out.Bytes(), s); err != nil {
+		return nil, inputErrorf("%s said what is no sample: %v", exe, err).hint("it may be of another version: `mtc run` makes it anew")
+	}
+	return s, nil
 }

@@ -44,7 +44,7 @@ func (b *builder) layoutRouters() {
 		n := 8 * moe.ReportLen(r.Experts)
 		p.Routers = append(p.Routers, plan.Router{
 			Name: r.Path, Unit: u, Kind: kind, Experts: r.Experts, Slots: r.Slots, Mean: r.Mean, Choice: attr("choice"), Hist: hist,
-			State: id, Report: l.Report, At: reports, Reports: n,
+			State: id, Routing: b.genValue[ub.Out[0]], Report: l.Report, At: reports, Reports: n,
 			Kept: []plan.RouterPart{
 				{Name: "control", Off: l.Control, Elems: moe.Controls, Bytes: 8},
 				{Name: "average", Off: l.Average, Elems: r.Experts, Bytes: 8},

@@ -232,6 +232,7 @@ type Router struct {
 	Choice  int64   // steps in which experts choose; -1: all
 	Hist    bool    // it keeps histograms of its logits
 	State   BufID
+	Routing BufID // generation: the routing of the tokens that ran last
 	Report  int64 // bytes from the state's start to its report, which a step copies to
 	At      int64 // this byte of Plan.HostRouters
 	Reports int64 // bytes of it

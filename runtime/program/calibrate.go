@@ -30,7 +30,7 @@ type calibration struct {
 
 // calibratedLayer is a router before and after.
 type calibratedLayer struct {
-	Name   string       `json:"name"`
+	Name   string    `json:"name"`
 	Before moe.Layer `json:"before"`
 	After  moe.Layer `json:"after"`
 }

@@ -71,6 +71,8 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 		err = p.export(args, out, errw)
 	case "calibrate":
 		err = p.calibrate(args, out, errw)
+	case "sample-routing":
+		err = p.sampleRouting(args, out)
 	case "info":
 		err = p.info(args, out)
 	case "debug-step":

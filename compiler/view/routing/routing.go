@@ -37,8 +37,8 @@ func Read(r io.Reader) ([]moe.Line, error) {
 	}
 }
 
-// Write writes the page.
-func Write(w io.Writer, model string, lines []moe.Line) error {
+// Write writes the page. sample may be nil.
+func Write(w io.Writer, model string, lines []moe.Line, sample *moe.Sample) error {
 	var b strings.Builder
 	b.WriteString("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n")
 	fmt.Fprintf(&b, "<title>%s: routing</title>\n<style>%s</style></head><body>\n", html.EscapeString(model), style)
@@ -46,6 +46,9 @@ func Write(w io.Writer, model string, lines []moe.Line) error {
 	last := lines[len(lines)-1]
 	fmt.Fprintf(&b, "<p>%d steps in %d lines. A curve an expert; each point is the mean since the one before.</p>\n", last.Step, len(lines))
 	summary(&b, last)
+	if sample != nil && len(sample.Bins) > 0 {
+		byLoss(&b, sample)
+	}
 	for i := range last.Layers {
 		layer(&b, lines, i)
 	}
@@ -70,6 +73,25 @@ func summary(b *strings.Builder, l moe.Line) {
 			html.EscapeString(x.Name), x.Mean, x.Target, 100*x.None, x.MaxVio, x.CV, x.Drift, x.Dead, x.Starved, 100*x.Dropped)
 	}
 	b.WriteString("</table>\n")
+}
+
+// byLoss draws how many experts tokens had by how hard they were to predict.
+func byLoss(b *strings.Builder, s *moe.Sample) {
+	fmt.Fprintf(b, "<h2>Experts a token by its loss</h2>\n<p>%d tokens, run one by one as in generation, in %d bins of equally many.</p>\n<div class=\"row\">\n", s.Tokens, len(s.Bins))
+	var x, mean []float64
+	curves := make([][]float64, len(s.Layers))
+	for _, k := range s.Bins {
+		x = append(x, k.Loss)
+		all := 0.0
+		for l, f := range k.Fan {
+			curves[l] = append(curves[l], f)
+			all += f / float64(len(k.Fan))
+		}
+		mean = append(mean, all)
+	}
+	plot(b, figure{title: "mean over the routers", x: x, lines: [][]float64{mean}, zero: true, xname: "loss in nats"})
+	plot(b, figure{title: "each router", x: x, lines: curves, zero: true, xname: "loss in nats"})
+	b.WriteString("</div>\n")
 }
 
 // layer draws the figures of one router.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/megatrain/mtc/runtime/ops/moe"
 )
 
 const text = `{"step":10,"layers":[{"name":"layer[1].moe","mean":1.1,"target":1,"usage":[0.5,0.6],"fan":[0.2,0.5,0.3],"position":[1,1.2],"threshold":[0.1,-0.2],"drift":0.02}]}
@@ -18,12 +20,16 @@ func TestPage(t *testing.T) {
 	if err != nil || len(lines) != 2 {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
+	sample := moe.SampleOf([]string{"layer[1].moe"}, []float64{3, 1, 2}, [][]float64{{1}, {0}, {2}})
+	if len(sample.Bins) != 3 || sample.Bins[0].Loss != 1 || sample.Bins[2].Fan[0] != 1 {
+		t.Errorf("%+v", sample)
+	}
 	var b bytes.Buffer
-	if err := Write(&b, "m<1>", lines); err != nil {
+	if err := Write(&b, "m<1>", lines, &sample); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()
-	if n := strings.Count(page, "<svg"); n != 5 {
+	if n := strings.Count(page, "<svg"); n != 7 {
 		t.Errorf("%d figures", n)
 	}
 	for _, want := range []string{"m&lt;1&gt;", "layer[1].moe", "cutoffs", "usage of each expert", "stroke-dasharray"} {
@@ -54,7 +60,7 @@ func TestOneLineAndFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := Write(&b, "m", lines); err != nil || !strings.Contains(b.String(), "<circle") {
+	if err := Write(&b, "m", lines, nil); err != nil || !strings.Contains(b.String(), "<circle") {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []string{"{}\n", "x\n", `{"step":1,"loss":2}` + "\n"} {
