@@ -317,7 +317,11 @@ func (b *builder) layoutGeneration() {
 			if len(t.Gen) > i && u != b.head {
 				n = t.Gen[i].Bytes()
 			}
-			b.genValue[v] = b.buffer(devActivations, fmt.Sprintf("%s.gen[%d]", unit.Name, i), n, memplan.GenPooled)
+			class := memplan.GenPooled
+			if b.prog.Units[u].Unit.Part == "route" {
+				class = memplan.Gen // kept, for who wants to know where the last tokens went
+			}
+			b.genValue[v] = b.buffer(devActivations, fmt.Sprintf("%s.gen[%d]", unit.Name, i), n, class)
 		}
 	}
 }
