@@ -123,7 +123,7 @@ func TestSavedInputsChangeNothing(t *testing.T) {
 			for _, n := range []string{"all", "1"} {
 				o.SaveInputs = n
 				p := planOf(t, family, o)
-				if want := int64(len(p.Units) - 2); p.SavedInputs != 1 && p.SavedInputs != want {
+				if want := int64(len(p.Units) - 2); p.SavedInputs != 1 && p.SavedInputs != want && !(routed(family) && p.SavedInputs > want) {
 					t.Errorf("%d inputs are saved, of %s", p.SavedInputs, n)
 				}
 				same(t, fmt.Sprintf("%d groups, %s saved", o.Groups, n), train(t, program(t, family, o), out(t), args...), kept)
