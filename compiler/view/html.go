@@ -49,6 +49,8 @@ type pageData struct {
 	Go      []Text     `json:"go"`
 	// Funcs is, by template and function ("layer/forward"), [index of Go, line from 1].
 	Funcs map[string][2]int `json:"funcs"`
+	// Launches are the kernels of a function, by template and function.
+	Launches map[string][]LaunchCost `json:"launches"`
 }
 
 type pageTasks struct {
@@ -199,6 +201,12 @@ func (p *Page) data() *pageData {
 			template = s.Plan.Templates[x.Template]
 		}
 		t.Template = append(t.Template, template)
+	}
+	d.Launches = map[string][]LaunchCost{}
+	for f, list := range s.split() {
+		if f.template < len(s.Plan.Templates) && len(list) > 0 {
+			d.Launches[s.Plan.Templates[f.template]+"/"+f.fn.String()] = list
+		}
 	}
 	for _, step := range p.Steps {
 		d.Steps = append(d.Steps, step.page())

@@ -27,8 +27,11 @@ type Report struct {
 	Path      []PathTask     `json:"path"`
 	Costliest []TaskRow      `json:"costliest"`
 	// Together are the tasks that do the same thing on different layers and micro-batches.
-	Together []CostRow   `json:"costliest_together"`
-	Memory   []MemoryRow `json:"memory"`
+	Together []CostRow `json:"costliest_together"`
+	// Lines are those of the .mt by the time of their kernels. Of a measured step the time of a
+	// task is divided among its kernels as predicted.
+	Lines  []LineCost  `json:"lines"`
+	Memory []MemoryRow `json:"memory"`
 }
 
 // PathTask is a stretch of the critical path; Task is -1 of waiting.
@@ -126,6 +129,7 @@ func (t *Step) Report() *Report {
 	rows := t.rows(slack)
 	r.Costliest = rows[:min(10, len(rows))]
 	r.Together = t.costs(slack)
+	r.Lines = t.Lines()
 	for _, m := range t.Memories() {
 		r.Memory = append(r.Memory, MemoryRow{m.Name, m.Reserved, m.Kept, m.Peak.Bytes, m.Peak.At, m.PeakTask, append([]Group{}, m.AtPeak...), m.Points})
 	}

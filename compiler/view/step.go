@@ -53,6 +53,7 @@ type Step struct {
 	Line     *cost.Timeline
 	Machine  *cost.Machine // predicted for; nil of a measured step
 	Measured *Measurement  // nil of a predicted step
+	Divide   *cost.Machine // of a measured step: by whose rates its tasks divide into kernels
 
 	// Start and End are when each task of the list runs, by place in the list, in seconds from
 	// the start of the period. What the step leaves to the next one reaches beyond its end.

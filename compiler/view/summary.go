@@ -92,7 +92,15 @@ func (t *Step) htmlStep(b *strings.Builder) {
 	for _, r := range all[:min(10, len(all))] {
 		rows = append(rows, []string{r.What, r.Span, fmt.Sprint(r.Tasks), Seconds(r.Seconds), Percent(r.Share), slackText(r.Slack)})
 	}
+	lines := t.Lines()
 	table(b, "Costliest tasks", 2, []string{"does", "line", "tasks", "time", "share", "least slack"}, rows)
+	rows = nil
+	for _, l := range lines[:min(10, len(lines))] {
+		rows = append(rows, []string{or(l.Span, "none"), some(l.Kernels, 44), string(l.Bound), Seconds(l.Seconds), Percent(l.Share)})
+	}
+	if len(rows) > 0 {
+		table(b, "Costliest lines", 3, []string{"line", "kernels", "bound by", "time", "share"}, rows)
+	}
 	for _, m := range t.Memories() {
 		if m.Reserved == 0 {
 			continue

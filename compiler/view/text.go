@@ -19,6 +19,7 @@ func (t *Step) WriteText(w io.Writer) {
 	t.writePath(w)
 	fmt.Fprintln(w)
 	t.writeCostliest(w, t.Slack())
+	t.writeLines(w)
 	fmt.Fprintln(w)
 	t.writeMemories(w)
 }

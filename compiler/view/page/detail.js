@@ -59,6 +59,13 @@ function showTask() {
     row("slack", slack === null ? "any: nothing ever waits for it" : slack <= 1e-6 * s.seconds ? "none: on the critical path" : time(slack));
     if (s.bound[i]) row("bound by", s.bound[i]);
   });
+  const kernels = (D.launches[T.template[i] + "/" + kind(i)] || []).slice().sort((a, b) => b.share - a.share).slice(0, 8);
+  if (kernels.length) {
+    row("kernels", ...kernels.map(k => {
+      const name = percent(k.share) + " " + k.kernel + (k.times > 1 ? " × " + k.times : "");
+      return k.span ? link(name + ", " + k.span, () => { pick("mt"); showText(false, k.span); }) : name;
+    }));
+  }
   if (T.flops[i]) row("FLOPs", amount(T.flops[i], "FLOP"));
   if (T.bytes[i]) row("bytes", bytes(T.bytes[i]));
   const waits = waitsOf(i).map(([p, back]) => link(id(p) + ": " + title(p) + (back ? ", a step before" : ""), () => select(p)));
@@ -87,27 +94,28 @@ function pick(name, focus) {
 }
 
 // place finds where a task's text is: the file's number and the line, from 1.
-function place(i) {
+function place(i, at) {
+  if (at) i = -1;
   if (tab === "go") {
     const at = i < 0 ? undefined : D.funcs[T.template[i] + "/" + kind(i)];
     if (at) return at;
     return [i < 0 ? D.go.findIndex(f => f.name.startsWith("template_")) : -1, 0];
   }
-  const m = i < 0 ? null : /^(.*):(\d+)$/.exec(span(i));
+  const m = /^(.*):(\d+)$/.exec(at || (i < 0 ? "" : span(i)));
   if (m) return [D.sources.findIndex(f => f.name === m[1]), Number(m[2])];
   return [i < 0 ? 0 : -1, 0];
 }
 
 let open = "";
-function showText(anew) {
+function showText(anew, at) {
   const panel = $("panel");
   const files = tab === "go" ? D.go : D.sources;
-  const [file, line] = place(view.task);
+  const [file, line] = place(view.task, at);
   if (file < 0 || !files[file]) {
     open = "";
     panel.textContent = "";
     const what = files.length === 0 ? "There is no text of this kind beside the schedule."
-      : tab === "go" ? "The engine does this itself: no function is generated for it." : "The line of this task is not at hand: " + (span(view.task) || "it has none") + ".";
+      : tab === "go" ? "The engine does this itself: no function is generated for it." : "The line of this task is not at hand: " + (at || span(view.task) || "it has none") + ".";
     panel.append(element("p", what, { className: "hint", style: "padding: 4px 12px" }));
     return;
   }

@@ -153,6 +153,18 @@ func click(t *tab) error {
 	if err := t.shot("selected"); err != nil {
 		return err
 	}
+	// A kernel of the task leads to a line of its own.
+	kernel, err := t.text(`(() => {
+		const dt = [...document.querySelectorAll("#task dt")].find(e => e.textContent === "kernels");
+		const b = dt && dt.nextSibling.querySelector("button");
+		if (!b) return "none";
+		b.click();
+		const on = document.querySelector("#panel .on");
+		return b.textContent.endsWith(":" + (on ? on.dataset.n : "")) ? "good" : b.textContent + " shows line " + (on ? on.dataset.n : "none");
+	})()`)
+	if err != nil || kernel != "good" {
+		return fmt.Errorf("kernels: %s, %v", kernel, err)
+	}
 	// And its function, where one was generated.
 	if err := t.eval("document.getElementById('tab-go').click()", nil); err != nil {
 		return err
