@@ -65,8 +65,25 @@ func (s *state) changes() []change {
 		o.Placement, flags = schedule.Stream, with("--placement stream")
 		out = append(out, change{flags, o})
 	}
+	// What was pinned to the device.
+	if o.Resident != "" && o.Resident != "auto" && o.Resident != "0" {
+		o.Resident, flags = "0", with("--resident 0")
+		out = append(out, change{flags, o})
+	}
+	if g := deviceGrads(s); g.n != 0 {
+		o.GradHome, flags = "host", with("--grad-home host")
+		out = append(out, change{flags, o})
+	}
+	if o.DeviceWeights != 0 {
+		o.DeviceWeights, flags = 0, with("--device-weights 0")
+		out = append(out, change{flags, o})
+	}
 	if o.Recompute != "all" {
 		o.Recompute, flags = "all", with("--recompute all")
+		out = append(out, change{flags, o})
+	}
+	if o.SaveInputs != "" && o.SaveInputs != "auto" && o.SaveInputs != "all" {
+		o.SaveInputs, flags = "auto", with("--save-inputs auto")
 		out = append(out, change{flags, o})
 	}
 	batch, units := s.res.Model.Batch, int64(len(s.res.Model.Units))

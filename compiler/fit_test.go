@@ -81,7 +81,7 @@ func TestTooLargeSaysWhatFits(t *testing.T) {
 	}{
 		{resident - 1, "with `--placement stream` it fits", Options{Placement: "stream"}},
 		{stream - 1, "with `--placement stream --recompute all` it fits", Options{Placement: "stream", Recompute: "all"}},
-		{quarter, "with `--placement stream --recompute all --micro-batch 8` it fits", Options{Placement: "stream", Recompute: "all", MicroBatch: 8}},
+		{quarter, "with `--placement stream --recompute all --save-inputs auto --micro-batch 8` it fits", Options{Placement: "stream", Recompute: "all", MicroBatch: 8}},
 		{1000, "nothing makes it fit", Options{}},
 	} {
 		p, l := fit(pinned(Options{DeviceMemory: c.limit}))
@@ -105,6 +105,41 @@ func TestTooLargeSaysWhatFits(t *testing.T) {
 		if n, _ := memplan.Peak(q); n > c.limit {
 			t.Errorf("%d bytes: the plan takes %d", c.limit, n)
 		}
+	}
+}
+
+// TestHintsUnpin: what was pinned to the device and does not fit is named.
+func TestHintsUnpin(t *testing.T) {
+	bare := deviceBytes(t, Options{Placement: "stream", MicroBatch: 8})
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Resident: "3"}, "`--resident 0`"},
+		{Options{Resident: "layer[1],layer[2],head", GradHome: "device"}, "`--resident 0 --grad-home host`"},
+		{Options{GradHome: "device"}, "`--grad-home host`"},
+		{Options{DeviceWeights: 5}, "`--device-weights 0`"},
+		{Options{SaveInputs: "none", Recompute: "all", GradHome: "device"}, "`--grad-home host`"},
+	} {
+		c.o.Placement, c.o.MicroBatch, c.o.DeviceMemory = "stream", 8, bare
+		if c.o.Recompute == "" {
+			c.o.Recompute = "none"
+		}
+		c.o.Groups = 1
+		if c.o.SaveInputs == "" {
+			c.o.SaveInputs = "none"
+		} else {
+			c.o.DeviceMemory = deviceBytes(t, Options{Placement: "stream", MicroBatch: 8, Recompute: "all", SaveInputs: "none"})
+		}
+		p, l := fit(c.o)
+		if p != nil || l.Len() != 1 || !strings.Contains(fmt.Sprintf("%+v", *l.Sorted()[0]), c.want) {
+			t.Errorf("%+v: %v, want %s", c.o, l.Err(), c.want)
+		}
+	}
+	least := deviceBytes(t, Options{Placement: "stream", MicroBatch: 8, Recompute: "all", SaveInputs: "all"})
+	o := Options{Placement: "stream", MicroBatch: 8, Recompute: "all", Groups: 1, SaveInputs: "none", DeviceMemory: least}
+	if _, l := fit(o); l.Len() != 1 || !strings.Contains(fmt.Sprintf("%+v", *l.Sorted()[0]), "`--save-inputs auto`") {
+		t.Errorf("%+v: %v", o, l.Err())
 	}
 }
 
