@@ -11,6 +11,7 @@ import (
 	"github.com/megatrain/mtc/compiler/passes/lower"
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -23,6 +24,14 @@ func ready(s *state) {
 		if got != "" && !slices.Contains(want, got) {
 			s.diags.Errorf("MT0403", source.Span{}, "`--%s %s` is not one of %s", flag, got, strings.Join(want, ", ")).
 				Hint("%s", front.DidYouMean(got, want))
+		}
+	}
+	if s.opts.Target == "cuda" {
+		for _, r := range s.res.Model.Routers {
+			if r.Experts > moe.MaxExperts {
+				s.diags.Errorf("MT0405", r.Span, "on a GPU a mixture has at most %d experts, and `%s` has %d", moe.MaxExperts, r.Path, r.Experts)
+				break
+			}
 		}
 	}
 	word("placement", s.opts.Placement, schedule.Resident, schedule.Stream, schedule.Auto)

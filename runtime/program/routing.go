@@ -140,15 +140,19 @@ func (r *routing) line(step, steps int64) string {
 		r.shown[i] = moe.Report{}
 	}
 	total := fmt.Sprint(steps)
-	s := fmt.Sprintf("moe  %*d/%s  %.2f of %.2f experts/token  %.0f%% none  maxvio %.2f (%s)", len(total), step, total, mean, target, 100*none, worst, at)
+	s := fmt.Sprintf("moe  %*d/%s  %.2f/%.2f a token  %.0f%% none  maxvio %.2f %s", len(total), step, total, mean, target, 100*none, worst, strings.TrimSuffix(at, ".moe"))
 	if thresholds {
-		s += fmt.Sprintf("\n     cutoffs off by up to %.2g", drift)
-		if noncausal > 0 {
-			s += fmt.Sprintf("; %s tokens trained non-causally", telemetry.Group(noncausal))
-		}
-		if dropped > 0 {
-			s += fmt.Sprintf("; %.2g%% of pairs dropped", 100*dropped)
-		}
+		s += fmt.Sprintf("  drift %.2g", drift)
+	}
+	var more []string
+	if noncausal > 0 {
+		more = append(more, telemetry.Group(noncausal)+" tokens trained non-causally")
+	}
+	if dropped > 0 {
+		more = append(more, fmt.Sprintf("%.2g%% of pairs dropped", 100*dropped))
+	}
+	if len(more) > 0 {
+		s += "\n     " + strings.Join(more, "; ")
 	}
 	return s + "\n"
 }
