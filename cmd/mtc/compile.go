@@ -123,6 +123,9 @@ type builder struct {
 	quiet       bool
 	asked       *compileOptions          // where those of one run are laid over them
 	check       func(p *plan.Plan) error // before the program is built; nil: none
+	// given is which flags a run was started with: what it is to run here has to fit here. nil:
+	// the program may be for another machine.
+	given func(flag string) bool
 }
 
 // build compiles path into the folder and says what came of it.
@@ -133,6 +136,11 @@ func (b *builder) build(ctx context.Context, e *env, path string, o compileOptio
 		return err
 	}
 	e.warn(&l)
+	if b.given != nil && !o.Planned {
+		if res, err = b.fitHere(ctx, e, path, o, res); err != nil {
+			return err
+		}
+	}
 	module, err := codegen.FindModule(b.source)
 	if err != nil && !b.sourcesOnly {
 		return buildFault(err)

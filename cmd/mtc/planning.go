@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 
@@ -11,10 +12,10 @@ import (
 	"github.com/megatrain/mtc/compiler"
 	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/planner"
-	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/hostmem"
+	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
 // plannedFlags are the flags that the planner chooses where they are not given.
@@ -127,5 +128,32 @@ func pin(o compiler.Options, c *planner.Choice, deviceMemory int64) compiler.Opt
 	return x
 }
 
-// nominal says that a machine's rates are nobody's.
-func nominal(m *cost.Machine) bool { return m.Name == view.Nominal().Name }
+// fitHere looks whether a plan of the defaults fits this machine. Where it does not, the planner
+// chooses what was not given.
+func (b *builder) fitHere(ctx context.Context, e *env, path string, o compileOptions, res *compiler.Result) (*compiler.Result, error) {
+	deviceNeed, hostNeed := planner.Need(res.Plan)
+	m, err := o.machine()
+	if err != nil || m.Target == "cuda" && m.Name != cost.This {
+		return res, nil // the GPU was never measured: the program finds out
+	}
+	if deviceNeed <= int64(m.DeviceMemory.Value) && hostNeed <= int64(m.HostMemory.Value) {
+		return res, nil
+	}
+	o.Planned = true
+	for _, f := range plannedFlags {
+		if b.given(f) {
+			o.Pinned = append(o.Pinned, f)
+		}
+	}
+	var l diag.List
+	c, err := o.plan(ctx, path, &l)
+	if err != nil {
+		return res, err
+	}
+	need, free := hostNeed, int64(m.HostMemory.Value)
+	if deviceNeed > int64(m.DeviceMemory.Value) {
+		need, free = deviceNeed, int64(m.DeviceMemory.Value)
+	}
+	fmt.Fprintf(e.err, "note: the default plan takes %s, and %s are free: %s\n", telemetry.Bytes(need), telemetry.Bytes(free), planFlags(c.Options))
+	return compiler.Compile(ctx, pin(o.compiler(path), c, o.Memory), &l)
+}

@@ -160,7 +160,7 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 	}
 	r.env.noteUnused(&options, r.given)
 	fmt.Fprintf(r.env.err, "compiling %s into %s: %s\n", path, dir, reason)
-	r.builder.dir = dir
+	r.builder.dir, r.builder.given = dir, r.given
 	r.builder.check = func(p *plan.Plan) error {
 		err := program.Check(p, trainArgs(filepath.Dir(path), r.pass))
 		if msg, help, ok := program.Usage(err); ok {
