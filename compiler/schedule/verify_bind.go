@@ -155,10 +155,10 @@ func (c *bindCheck) compute() {
 		c.fail("it binds other slabs' weights than the same function elsewhere")
 	}
 	c.bound[of] = given
-	if t.Func != plan.Backward && given != 1<<len(unit.Slabs)-1 {
+	if t.Func != plan.Backward && t.Func != plan.Recompute && given != 1<<len(unit.Slabs)-1 {
 		c.fail("it binds no weights")
 	}
-	if len(b.DOut) > len(unit.Out) || t.Func == plan.Forward && len(b.Out) != len(unit.Out) {
+	if len(b.DOut) > len(unit.Out) || (t.Func == plan.Forward || t.Func == plan.Again) && len(b.Out) != len(unit.Out) {
 		c.fail("it does not bind what its unit gives")
 	}
 	if t.Func == plan.Backward || t.Func == plan.Loss {
