@@ -90,9 +90,9 @@ if [ "$what" != tests ]; then
   program nano.big models/nano.mt $at --set "train.batch=64 rows"
   tiny=(--set train.seq=64 --set "train.batch=4 rows" --set train.eval=none)
   if [ -z "${MTC_SMALL:-}" ]; then
-    program gpt2.f32.resident models/gpt2.mt $at --set train.precision=f32 "${tiny[@]}"
-    program gpt2.bf16.resident models/gpt2.mt $at "${tiny[@]}"
-    program gpt2.bf16.stream models/gpt2.mt $at "${tiny[@]}" --placement stream
+    program gpt2-124m.f32.resident models/gpt2.mt $at --set train.precision=f32 "${tiny[@]}"
+    program gpt2-124m.bf16.resident models/gpt2.mt $at "${tiny[@]}"
+    program gpt2-124m.bf16.stream models/gpt2.mt $at "${tiny[@]}" --placement stream
   fi
   rm -rf $out/src
   # Stands for a driver that is old, sees no GPU, or has one with little memory.
