@@ -1,5 +1,5 @@
 // Runs the grouped products on this processor (mtc.cuh here) and compares with sums in double.
-//   g++ -std=c++20 -O2 -I tools/cuda/emu -DKERNELS="\"$PWD/runtime/ops/grouped/wgmma.cu\"" -DKIND_WGMMA tools/cuda/emu/grouped.cc
+//   g++ -std=c++20 -O2 -I runtime/device/cuda/emu/tensor -DKERNELS="\"$PWD/runtime/ops/grouped/wgmma.cu\"" -DKIND_WGMMA runtime/device/cuda/emu/tensor/grouped.cc
 #include "mtc.cuh"
 #include KERNELS
 

@@ -1,5 +1,5 @@
 // Runs the attention kernels on this processor (mtc.cuh here) and compares with sums in double.
-//   g++ -std=c++20 -O2 -I tools/cuda/emu -DKERNELS='"runtime/ops/attention/mma.cu"' -DS0=64 tools/cuda/emu/attention.cc
+//   g++ -std=c++20 -O2 -I runtime/device/cuda/emu/tensor -DKERNELS='"runtime/ops/attention/mma.cu"' -DS0=64 runtime/device/cuda/emu/tensor/attention.cc
 #include "mtc.cuh"
 #include KERNELS
 #include "launch.h"
