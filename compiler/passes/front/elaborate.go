@@ -274,7 +274,7 @@ func (f *frame) named(e ast.Expr, implicit ast.Ident) *val {
 		if f.vars[e.Name] != nil {
 			return f.variable(e)
 		}
-		if _, isConst := f.consts.lookup(e.Name); !isConst && e.Name != "T" && !s.isWord(e.Name, nil) {
+		if _, isConst := f.consts.lookup(e.Name); !isConst && e.Name != "T" && !s.isWord(e.Name, nil) && s.findBlock(e.Name) == nil {
 			return f.variable(e)
 		}
 	case *ast.Cond:

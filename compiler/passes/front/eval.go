@@ -130,7 +130,7 @@ func (s *State) evalIdent(e *ast.Ident, sc *scope, p *op.Param) (op.Value, bool)
 		s.noSeq(e.Span)
 		return op.Value{}, false
 	}
-	if p != nil && p.Kind == op.BlockKind {
+	if p != nil && p.Kind == op.BlockKind || p == nil && s.findBlock(e.Name) != nil && !s.isWord(e.Name, nil) {
 		return s.evalBlock(&ast.Call{Callee: *e, Span: e.Span}, sc)
 	}
 	if s.isWord(e.Name, p) {

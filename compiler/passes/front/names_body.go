@@ -278,7 +278,7 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 	if n.inScope(name) {
 		return
 	}
-	if p != nil && p.Kind == op.BlockKind && n.s.blockOf(n.model, name) != nil {
+	if (p == nil || p.Kind == op.BlockKind) && n.s.blockOf(n.model, name) != nil {
 		return
 	}
 	wordPlace := p == nil || p.Kind == op.Word || p.Kind == op.InitKind

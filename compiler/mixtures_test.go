@@ -1,0 +1,54 @@
+package compiler
+
+import (
+	"context"
+	"testing"
+
+	"github.com/megatrain/mtc/lang/diag"
+)
+
+// TestUnusualMixtures compiles mixtures of experts in places that no file of models/ has them in,
+// in both placements and for a GPU: the verifier runs on each.
+func TestUnusualMixtures(t *testing.T) {
+	const (
+		mlp  = "block mlp(x, width = 8, act = true) { return down: linear(if act then silu(up: linear(x, width)) else up: linear(x, width), D) }\n"
+		wte  = "x = wte: embed(tokens, V, D)\n"
+		head = "\nreturn head: linear(x, V)"
+		run  = wte + "repeat L { layer(x) }" + head
+	)
+	for name, c := range map[string]struct{ blocks, forward string }{
+		"of the block's input, nothing before or behind": {"block layer(x) { return m: moe(x, experts = 3, expert = mlp, router = topk(1)) }", wte + "x = layer(x)\nx += layer(x)" + head},
+		"in a block in a block, twice": {"block ffn(x) { y = m: moe(x, experts = 3, expert = mlp(width = 4), router = threshold(0.5))\nreturn 0.5 * y }\n" +
+			"block layer(x) { h = n: rmsnorm(x)\nx += ffn(h)\nx += again: ffn(h)\nx = softcap(x, 9.0) }", run},
+		"two in one sum, of different kinds": {"block layer(x) { x += a: moe(x, experts = 3, expert = mlp(), router = topk(2)) + b: moe(x, experts = 5, expert = mlp(act = false), router = expert_choice(0.3, pool = micro), rows = 3) }", run},
+		"expert, shared and router as parameters": {"block layer(x, e, s, r) { x += m: moe(x, experts = 4, expert = e, shared = s, router = r) }",
+			wte + "layer(x, mlp(width = 4), mlp, topk(2))\nlayer(x, mlp(act = false), none, threshold(0.25, warmup = causal(3)))" + head},
+		"a result that two units read": {"block layer(x, y) { x += 0.1 * y\ny = moe(x, experts = 3, expert = mlp, router = threshold(0.4, warmup = expert_choice(2, pool = sequence)))\nx += y }",
+			wte + "y = x\nrepeat L { layer(x, y) }\nx += y" + head},
+		"one expert":                      {"block layer(x) { x += m: moe(x, experts = 1, expert = mlp, router = threshold(1.0)) }", run},
+		"all experts for all tokens":      {"block layer(x) { x += m: moe(x, experts = 3, expert = mlp, router = topk(3, renorm, scores = sigmoid)) }", run},
+		"an expert of one linear":         {"block one(x) { return o: linear(x, D) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = one, router = topk(1)) }", run},
+		"an expert without a weight":      {"block idle(x) { return silu(x) * x }\nblock layer(x) { x += m: moe(x, experts = 3, expert = idle, router = topk(2)) }", run},
+		"an expert that adds its input":   {"block keep(x) { return x + 0.5 * o: linear(x, D) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = keep, router = threshold(0.5)) }", run},
+		"a step's pool and a step's loss": {"block layer(x) { x += a: moe(x, experts = 3, expert = mlp, router = expert_choice(0.5, pool = step))\nx += b: moe(x, experts = 3, expert = mlp, router = topk(1, balance = aux(0.1, scope = step))) }", run},
+	} {
+		text := "model m(D = 12, L = 2, V = 32) {\ninit normal(0.02)\n" + mlp + c.blocks + "\nforward(tokens) {\n" + c.forward + "\n}\n}\n" +
+			"train { seq = 16; batch = 64 tokens; clip = 1.0; eval = every(3); lr = 1e-3; steps = 9 }\n"
+		for _, o := range []Options{
+			{}, {MicroBatch: 1, Recompute: "all"}, {Placement: "stream", MicroBatch: 2}, {Placement: "stream", Recompute: "all", MicroBatch: 1, Slots: 1, GradSlots: 1},
+			{Target: "cuda", Recompute: "all"}, {Target: "cuda", Placement: "stream", MicroBatch: 1, SaveInputs: "all"},
+		} {
+			t.Run(name+"/"+o.Target+o.Placement+o.Recompute, func(t *testing.T) {
+				o.Path, o.Text = "m.mt", []byte(text)
+				var diags diag.List
+				r, err := Compile(context.Background(), o, &diags)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(r.Plan.Routers) == 0 {
+					t.Error("the plan has no router")
+				}
+			})
+		}
+	}
+}
