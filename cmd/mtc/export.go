@@ -18,7 +18,7 @@ func newExportCmd(e *env) *cobra.Command {
 		Short: "write a trained model as a Hugging Face folder",
 		Long: "RUN is the folder of a run, or one of its checkpoints (RUN/step-N, RUN/best). Without it the newest run " +
 			"of ./runs is taken.\n\n" +
-			"A run that began with `mtc run --from` gives its folder back: the same files, names, order and " +
+			"A run that began with mtc run --from gives its folder back: the same files, names, order and " +
 			"dtypes, with the weights of the checkpoint. Any other run gives config.json and weights where " +
 			"an architecture is known that computes what the model does.",
 		Example: "  mtc export runs/qwen --hf qwen-tuned\n  mtc export runs/nano --hf nano-hf --dtype bf16",

@@ -28,7 +28,7 @@ func newImportCmd(e *env) *cobra.Command {
 		Short: "write the .mt of a Hugging Face model",
 		Long: "Reads a Hugging Face folder (config.json, safetensors) and writes the model that it describes " +
 			"as a .mt of its own, after it has held every tensor's name and shape against it. The weights " +
-			"stay where they are: `mtc run FILE.mt --from DIR` takes them.\n\n" +
+			"stay where they are: mtc run FILE.mt --from DIR takes them.\n\n" +
 			"Known architectures: " + strings.Join(hf.Architectures(), ", ") + ".",
 		Example: "  mtc import Qwen2.5-0.5B\n  mtc run qwen2_5_0_5b.mt --from Qwen2.5-0.5B --data corpus/",
 		Args:    argRange(1, 1),

@@ -35,7 +35,7 @@ func TestImportedRunGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(folder, "tokenizer.json"), `{"model": {"vocab": {"a": 5, "b": 7}}}`+"\r\n")
+	write(filepath.Join(folder, "special_tokens_map.json"), "{}\r\n")
 	write(filepath.Join(folder, "chat_template.jinja"), "{{ messages }}")
 	write(filepath.Join(folder, "pytorch_model.bin"), "never read")
 	var ids []byte
@@ -55,12 +55,11 @@ func TestImportedRunGoesOn(t *testing.T) {
 		t.Errorf("--from with --resume: exit %d\n%s", code, errw)
 	}
 	succeed(t, append(run, "--resume", "--steps", "3")...)
-	out, _ = succeed(t, "generate", path("run"), "--prompt", "a", "--tokens", "30", "--temperature", "3")
-	if made := strings.TrimPrefix(out, "a"); len(strings.Fields(made)) != 30 || strings.Trim(made, "ab \n") != "" {
-		t.Errorf("ids other than those of the tokenizer's a and b were sampled: %q", made)
+	if out, _ = succeed(t, "generate", path("run"), "--prompt", "!!!", "--tokens", "3"); !strings.HasPrefix(out, "!!!") {
+		t.Errorf("generate printed %q", out)
 	}
 	succeed(t, "export", path("run"), "--hf", path("back"))
-	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors.index.json"} {
+	for _, name := range []string{"config.json", "generation_config.json", "special_tokens_map.json", "chat_template.jinja", "model.safetensors.index.json"} {
 		a, err1 := os.ReadFile(filepath.Join(folder, name))
 		b, err2 := os.ReadFile(filepath.Join(path("back"), name))
 		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
