@@ -465,4 +465,4 @@ template <int TB, int N> inline void wgmma(float (&d)[N], const u32 (&a)[4], u64
     emu::self->open.push_back([=] { emu::product(to, 2 * N, lane, rows, b, TB, add); });
 }
 #define MTC_HOPPER
-#include "../../../runtime/device/cuda/kit/hopper.cuh"
+#include "../../kit/hopper.cuh"
