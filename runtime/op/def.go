@@ -189,9 +189,11 @@ func (v Value) String() string {
 	case VWord:
 		return v.Str
 	case VCall, VBlock:
-		args := make([]string, len(v.Args))
-		for i, a := range v.Args {
-			args[i] = a.String()
+		var args []string
+		for _, a := range v.Args {
+			if a.Kind != VUnbound {
+				args = append(args, a.String())
+			}
 		}
 		return v.Str + "(" + strings.Join(args, ", ") + ")"
 	}
