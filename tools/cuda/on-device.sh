@@ -27,8 +27,8 @@ OUT=${OUT:-$root/build/cuda/out}
 mkdir -p "$OUT"
 parts=" ${*:-device ops programs curves same jitter resume lost errors pinned sanitize} "
 python=${PYTHON:-python3}
-wrap=  under=  limit=120  long=200  fail_at=2000
-[ -z "${MTC_EMU:-}" ] || { wrap=$root/tools/cuda/emu.sh limit=600 long=8 fail_at=700; }
+wrap=  under=  limit=120  long=200  fail_at=900
+[ -z "${MTC_EMU:-}" ] || { wrap=$root/tools/cuda/emu.sh limit=600 long=8; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 $python -c "
