@@ -26,7 +26,7 @@ var plannedFlags = []string{
 
 // bindMachine adds the flags that say what a plan is for.
 func (o *compileOptions) bindMachine(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Machine, "machine", "", "`NAME` or file of a machine's profile to plan for (h200, rtx4090, ..., this: as `mtc bench` measured it)")
+	fs.StringVar(&o.Machine, "machine", "", "`NAME` or file of a machine's profile to plan for: h200, rtx4090, ..., or this, as mtc bench measured it")
 	fs.Var((*byteSize)(&o.HostMemory), "host-memory", "`SIZE` that the plan may take of host memory, such as 64GiB (default: the machine's)")
 }
 
