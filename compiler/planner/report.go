@@ -4,13 +4,15 @@ import (
 	"math"
 
 	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// FLOPs is 6 times the parameters and the tokens of a step: what is usually compared.
+// FLOPs is 6 times the parameters that a token passes and the tokens of a step: what is usually
+// compared.
 func (c *Choice) FLOPs() float64 {
-	return 6 * float64(c.Plan.NumParams) * float64(c.Plan.Batch*c.Plan.Seq)
+	return 6 * float64(schedule.ActiveParams(c.Plan)) * float64(c.Plan.Batch*c.Plan.Seq)
 }
 
 // Checkpoint is the bytes of a checkpoint: weights alone, and with the moments. Both are f32

@@ -56,6 +56,15 @@ func fileRouters(p *plan.Plan) (out []FileRouter, active int64) {
 	return out, p.NumParams - int64(idle+0.5)
 }
 
+// ActiveParams is how many of a plan's parameters a token passes on average: all, but for those
+// of experts that it does not go to.
+func ActiveParams(p *plan.Plan) int64 {
+	if _, n := fileRouters(p); n > 0 {
+		return n
+	}
+	return p.NumParams
+}
+
 // writeRouters says what a token passes, and what the mixtures are; equal ones once.
 func (f *File) writeRouters(w io.Writer) {
 	if len(f.Routers) == 0 {
