@@ -19,7 +19,6 @@ type layer struct {
 	q    device.Queue
 	base device.Ptr
 	top  int64
-	free []device.Ptr // of tokens, of a run
 
 	batch, seq, width, hidden, experts int
 	r                                  moe.SelectArgs // the router's constants

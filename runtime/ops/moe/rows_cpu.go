@@ -25,7 +25,6 @@ func logitsBackwardWeightCPU(c device.CPU, a *device.Args) {
 // routing is a routing as a CPU kernel sees it.
 type routing struct {
 	offsets, first, rows, token, expert []int32
-	used                                int64
 }
 
 func routingAt(c device.CPU, p device.Ptr, tokens, experts, slots int64) *routing {
