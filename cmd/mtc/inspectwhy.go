@@ -30,7 +30,7 @@ func inspectWhy(ctx context.Context, e *env, s *loaded, o inspectOptions, out *b
 	var chosen []view.Chosen
 	if t.Line.List == plan.Steady {
 		var note string
-		if choices, chosen, note = s.choices(ctx, t); note != "" {
+		if choices, chosen, note = s.choices(ctx, e, t); note != "" {
 			fmt.Fprintf(e.err, "note: %s\n", note)
 		}
 	}
@@ -71,7 +71,7 @@ func (s *loaded) task(text string) (int, error) {
 
 // choices compiles the model again with other choices than the build's, where its text is
 // still at hand; the note says why there are none.
-func (s *loaded) choices(ctx context.Context, t *view.Step) (out []view.Choice, chosen []view.Chosen, note string) {
+func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.Choice, chosen []view.Chosen, note string) {
 	record, err := readRecord(s.dir)
 	if err != nil {
 		return nil, nil, "other choices are not shown: there is no record of how this was compiled"
@@ -85,6 +85,9 @@ func (s *loaded) choices(ctx context.Context, t *view.Step) (out []view.Choice, 
 		return nil, nil, fmt.Sprintf("other choices are not shown: %s makes another schedule now", path)
 	}
 	for _, c := range s.alternatives(record.Options) {
+		if len(s.Plan.Tasks) > slowTasks {
+			fmt.Fprintf(e.err, "compiling with %s\n", c.flags)
+		}
 		choice := view.Choice{What: c.flags}
 		sched, err := compiled(ctx, path, c.options)
 		if err == nil {
@@ -105,6 +108,9 @@ func (s *loaded) choices(ctx context.Context, t *view.Step) (out []view.Choice, 
 	}
 	return out, chosen, ""
 }
+
+// slowTasks is from how many tasks on a compile is worth a word of progress.
+const slowTasks = 20_000
 
 // compiled is the schedule of a .mt.
 func compiled(ctx context.Context, path string, o compileOptions) (*view.Schedule, error) {

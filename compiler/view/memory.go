@@ -1,9 +1,12 @@
 package view
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -32,6 +35,26 @@ type Group struct {
 	Buffers int      `json:"buffers"`
 	Bytes   int64    `json:"bytes"`
 	Names   []string `json:"names"` // patterns, such as layer[*].saved.micro[*]
+}
+
+// Lacks says what a plan takes beyond the memory of a machine: "2.41 TiB of device memory"; ""
+// where it fits. On a CPU both memories are one.
+func Lacks(p *plan.Plan, m *cost.Machine) string {
+	dev, host := arenas(p)
+	if p.Target == "cpu" {
+		dev, host = 0, dev+host
+	}
+	var out []string
+	for _, x := range []struct {
+		name string
+		need int64
+		have float64
+	}{{"device", dev, m.DeviceMemory.Value}, {"host", host, m.HostMemory.Value}} {
+		if over := float64(x.need) - x.have; x.have > 0 && over > 0 {
+			out = append(out, fmt.Sprintf("%s of %s memory", bytesText(int64(over)), x.name))
+		}
+	}
+	return strings.Join(out, " and ")
 }
 
 // life is a stretch in which a buffer is alive; it may reach beyond the period on both sides.

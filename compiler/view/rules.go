@@ -56,6 +56,8 @@ func rule(p *plan.Plan, t *plan.Task) string {
 		return "layer-major order: a layer takes " + micros + " before the next one, so that weights cross the link once a pass"
 	case plan.Recompute:
 		return "its values were not kept: they are made again from its input right before the backward pass that reads them"
+	case plan.Again:
+		return "inputs of layers are not kept for every layer: this one's output is made again for the next, with what its own backward reads"
 	case plan.Backward:
 		return "backward visits the layers in reverse, beginning with those that forward left in the slots; a layer takes " + micros + " before the next one"
 	case plan.Loss:

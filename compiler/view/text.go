@@ -40,6 +40,13 @@ func (t *Step) writeHead(w io.Writer) {
 		}
 		fmt.Fprintf(w, "the median of %d steps, which took %s to %s\n", len(m.Steps), Seconds(lo), Seconds(hi))
 	}
+	if t.Machine != nil && t.Machine.Name != Nominal().Name {
+		if lacks := Lacks(t.Plan, t.Machine); lacks != "" {
+			for _, line := range fold(fmt.Sprintf("it does not fit %s, which lacks %s", t.Machine.Name, lacks), Width) {
+				fmt.Fprintln(w, line)
+			}
+		}
+	}
 	if !t.Line.Settled {
 		fmt.Fprintln(w, "the steps do not settle: this is the last one simulated")
 	}

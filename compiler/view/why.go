@@ -65,6 +65,7 @@ type Rejected struct {
 	Change  float64 `json:"change"` // of the time, as a share
 	Device  int64   `json:"device_bytes"`
 	Host    int64   `json:"host_bytes"`
+	Fits    bool    `json:"fits"` // the machine's memory
 }
 
 // Why explains a task of the step; choices are other schedules to hold against it.
@@ -104,6 +105,7 @@ func (t *Step) Why(task int, choices []Choice) (*Why, error) {
 			d, h := arenas(c.Step.Plan)
 			d0, h0 := arenas(t.Plan)
 			r.Device, r.Host = d-d0, h-h0
+			r.Fits = t.Machine == nil || Lacks(c.Step.Plan, t.Machine) == ""
 		}
 		w.Choices = append(w.Choices, r)
 	}
@@ -284,6 +286,7 @@ func (w *Why) Write(out io.Writer) {
 		return
 	}
 	fmt.Fprintf(out, "\n%-36s %10s %9s %11s %10s\n", "instead", "step", "change", "device", "host")
+	fits := true
 	for _, c := range w.Choices {
 		if c.Error != "" {
 			for i, line := range fold(c.Error, Width-38) {
@@ -295,7 +298,15 @@ func (w *Why) Write(out io.Writer) {
 			}
 			continue
 		}
-		fmt.Fprintf(out, "%-36s %10s %9s %11s %10s\n", clip(c.What, 36), Seconds(c.Seconds), Change(w.Step, c.Seconds), moreBytes(c.Device), moreBytes(c.Host))
+		mark := ""
+		if !c.Fits {
+			mark, fits = "*", false
+		}
+		line := fmt.Sprintf("%-36s %10s %9s %11s %10s%s", clip(c.What, 36), Seconds(c.Seconds), Change(w.Step, c.Seconds), moreBytes(c.Device), moreBytes(c.Host), mark)
+		fmt.Fprintln(out, line)
+	}
+	if !fits {
+		fmt.Fprintln(out, "* has no room in the machine's memory")
 	}
 }
 
