@@ -166,8 +166,8 @@ func (l *literals) constant(v reflect.Value) (string, bool) {
 // enums are the names of the constants of each enumeration in the plan.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[plan.Kind](): {"plan.Feed", "plan.Prefetch", "plan.Compute", "plan.Norm", "plan.Offload", "plan.Accumulate",
-		"plan.Reduce", "plan.Report", "plan.Update", "plan.Save", "plan.Restore"},
-	reflect.TypeFor[plan.Func]():     {"plan.NoFunc", "plan.Forward", "plan.Recompute", "plan.Backward", "plan.Loss", "plan.EvalLoss", "plan.Infer", "plan.Advance"},
+		"plan.Reduce", "plan.Report", "plan.Update", "plan.Save", "plan.Restore", "plan.Round"},
+	reflect.TypeFor[plan.Func]():     {"plan.NoFunc", "plan.Forward", "plan.Recompute", "plan.Backward", "plan.Loss", "plan.EvalLoss", "plan.Infer", "plan.Again", "plan.Advance"},
 	reflect.TypeFor[plan.List]():     {"plan.First", "plan.Steady", "plan.Drain", "plan.Eval", "plan.Prefill", "plan.Decode"},
 	reflect.TypeFor[plan.InitKind](): {"plan.InitZero", "plan.InitOne", "plan.InitNormal", "plan.InitUniform"},
 	reflect.TypeFor[device.Lane]():   {"device.Compute", "device.H2D", "device.D2H", "device.Host"},

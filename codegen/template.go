@@ -14,11 +14,11 @@ import (
 // funcSuffix names the function of each direction.
 var funcSuffix = [plan.NumFuncs]string{
 	plan.Forward: "Forward", plan.Recompute: "Recompute", plan.Backward: "Backward",
-	plan.Loss: "Loss", plan.EvalLoss: "EvalLoss", plan.Infer: "Infer", plan.Advance: "Advance",
+	plan.Loss: "Loss", plan.EvalLoss: "EvalLoss", plan.Infer: "Infer", plan.Again: "Again", plan.Advance: "Advance",
 }
 
 // funcOrder is the order of functions in a file.
-var funcOrder = []plan.Func{plan.Forward, plan.Recompute, plan.Backward, plan.Loss, plan.EvalLoss, plan.Infer, plan.Advance}
+var funcOrder = []plan.Func{plan.Forward, plan.Recompute, plan.Again, plan.Backward, plan.Loss, plan.EvalLoss, plan.Infer, plan.Advance}
 
 // templateFile writes the functions of template i.
 func (g *generator) templateFile(i int) ([]byte, error) {
@@ -73,6 +73,9 @@ func (w *funcWriter) doc() []string {
 		}
 	case plan.Recompute:
 		text = fmt.Sprintf("%s computes again from %s what %sBackward reads: %s.", name, in, w.name, list(w.namesIn(ir.RSaved)))
+	case plan.Again:
+		text = fmt.Sprintf("%s computes again from %s both %s, which the next layer was given, and what %sBackward reads: %s.",
+			name, in, w.interfaceText(ir.ROut), w.name, list(w.namesIn(ir.RSaved)))
 	case plan.Backward:
 		text = fmt.Sprintf("%s takes %s", name, w.interfaceText(ir.RDOut))
 		if d := w.interfaceText(ir.RDIn); d != "" {

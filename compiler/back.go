@@ -48,7 +48,7 @@ func ready(s *state) {
 		n    int64
 	}{
 		{"slots", s.opts.Slots}, {"grad-slots", s.opts.GradSlots}, {"micro-batch", s.opts.MicroBatch},
-		{"groups", s.opts.Groups}, {"host-slots", s.opts.HostSlots}, {"device-weights", s.opts.DeviceWeights}, {"prefill", s.opts.Prefill}, {"device-memory", s.opts.DeviceMemory},
+		{"groups", s.opts.Groups}, {"host-slots", s.opts.HostSlots}, {"input-every", s.opts.InputEvery}, {"device-weights", s.opts.DeviceWeights}, {"prefill", s.opts.Prefill}, {"device-memory", s.opts.DeviceMemory},
 	} {
 		if o.n < 0 {
 			s.diags.Errorf("MT0403", source.Span{}, "`--%s %d` is negative", o.flag, o.n).
@@ -72,7 +72,7 @@ func templatePass(name, doc string, run func(*lower.Lowering)) pass {
 }
 
 func lowerOptions(s *state) lower.Options {
-	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: recompute(s.opts), DType: dtype(s), DeviceMemory: s.opts.DeviceMemory, CheckNaN: s.opts.CheckNaN}
+	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: recompute(s.opts), Again: s.opts.InputEvery > 1, DType: dtype(s), DeviceMemory: s.opts.DeviceMemory, CheckNaN: s.opts.CheckNaN}
 }
 
 // dtype is what the target computes in: on a GPU what the train block's precision says; on a
@@ -136,7 +136,7 @@ func planOptions(s *state) schedule.Options {
 		Groups: o.Groups, Order: order(s), DeviceMemory: o.DeviceMemory,
 		Keep: keep, KeepNames: names, KeepPinned: pinned, DeviceWeights: o.DeviceWeights,
 		DeviceGrads: deviceGrads(s).n, HalfGrads: o.GradPrecision == "bf16",
-		SaveInputs: inputs.n, SaveAuto: inputs.auto,
+		SaveInputs: inputs.n, SaveAuto: inputs.auto, InputEvery: o.InputEvery,
 		Target: o.Target, Compiler: o.Version, Hash: hash(s), ModelHash: modelHash(s),
 	}
 }
@@ -171,7 +171,10 @@ func hash(s *state) string {
 	}
 	o := s.opts
 	fmt.Fprintf(h, "%s %s %d %d %d %s\n", or(o.Target, "cpu"), or(o.Placement, schedule.Resident),
-		or(o.Slots, 2), or(o.GradSlots, 2), groups(s), or(recompute(o), "none"))
+		or(o.Slots, 1+or(o.InputEvery, 1)), or(o.GradSlots, 1+or(o.InputEvery, 1)), groups(s), or(recompute(o), "none"))
+	if o.InputEvery > 1 {
+		fmt.Fprintf(h, "every %d\n", o.InputEvery)
+	}
 	fmt.Fprintf(h, "%s %d %s %s %s %d\n", or(o.Resident, "auto"), o.DeviceWeights, or(o.GradHome, "auto"),
 		or(o.GradPrecision, "f32"), or(o.SaveInputs, "auto"), or(o.HostSlots, 4))
 	fmt.Fprintf(h, "%d %d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.DeviceMemory, o.Version)

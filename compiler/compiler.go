@@ -67,8 +67,11 @@ type Options struct {
 	// forward order: "none", "all" or a number. "" or "auto": as many as it takes to fit
 	// DeviceMemory.
 	SaveInputs string
-	Slots      int64 // device slots for layer weights, default 2
-	GradSlots  int64 // device slots for layer gradients, default 2
+	// InputEvery keeps the input of every so many layers that recompute; those between are made
+	// again in backward, which then visits as many layers together. 0 and 1: of every layer.
+	InputEvery int64
+	Slots      int64 // device slots for layer weights, default 2, or InputEvery + 1
+	GradSlots  int64 // device slots for layer gradients, default as Slots
 	HostSlots  int64 // host slots for layer gradients on their way to an update, default 4
 
 	Prefill int64 // positions of a prefill chunk, 0: default

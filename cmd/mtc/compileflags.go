@@ -33,6 +33,7 @@ type compileOptions struct {
 	GradPrecision string `json:"grad_precision,omitempty"`
 	SaveInputs    string `json:"save_inputs,omitempty"`
 	HostSlots     int64  `json:"host_slots,omitempty"`
+	InputEvery    int64  `json:"input_every,omitempty"`
 
 	// What the planner is asked, where it chooses: for which machine, within which host memory,
 	// and which flags it leaves as they are.
@@ -50,8 +51,8 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	enumFlag(fs, &o.Target, "target", "", "what it runs on", "cpu", "cuda")
 	enumFlag(fs, &o.Placement, "placement", "", "where weights and optimizer state live: in device memory, or on the host, streaming through", "resident", "stream", "auto")
 	fs.Var((*byteSize)(&o.Memory), "device-memory", "`SIZE` that the plan may take on the device, such as 24GiB; a stream fills it (default: any)")
-	fs.Int64Var(&o.Slots, "slots", 2, "`N` device slots that layer weights stream through")
-	fs.Int64Var(&o.GradSlots, "grad-slots", 2, "`N` device slots that layer gradients leave through")
+	fs.Int64Var(&o.Slots, "slots", 0, "`N` device slots that layer weights stream through; 0: one more than --input-every")
+	fs.Int64Var(&o.GradSlots, "grad-slots", 0, "`N` device slots that layer gradients leave through; 0: one more than --input-every")
 	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "`ROWS` of a micro-batch; 0: as many as make up to 8192 tokens, on a GPU up to 65536")
 	fs.Int64Var(&o.Groups, "groups", 0, "`N` groups of micro-batches a step; weights cross once a group and pass; 0: one in a stream, a micro-batch each where all is resident")
 	enumFlag(fs, &o.Order, "order", "", "whether a layer takes all micro-batches of a group before the next layer, or each micro-batch is a group", "auto", "layer", "batch")
@@ -60,6 +61,7 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.GradHome, "grad-home", "auto", "`WHERE` whole gradients of a stream wait for their update: host, device, auto, or a number: those of the last slabs on the device")
 	enumFlag(fs, &o.GradPrecision, "grad-precision", "", "what gradients cross the link in", "f32", "bf16")
 	fs.StringVar(&o.SaveInputs, "save-inputs", "auto", "`N|none|all` inputs of layers, the first ones, that wait for backward on the host; auto: as many as it takes to fit")
+	fs.Int64Var(&o.InputEvery, "input-every", 1, "`K`: of layers that recompute, keep the input of every K-th; backward visits K layers together")
 	fs.Int64Var(&o.HostSlots, "host-slots", 4, "`N` host slots for layer gradients on their way to an update")
 	fs.StringVar(&o.Recompute, "recompute", "auto", "blocks whose forward runs again in backward: all, none, `NAMES` with commas; auto: none, where that fits --device-memory")
 	fs.BoolVar(&o.CheckNaN, "check-nan", false, "check every value, and stop at the first that is not finite with its layer, op and line")
@@ -117,6 +119,9 @@ func (o compileOptions) over(other compileOptions, given func(flag string) bool)
 	if given("host-slots") {
 		o.HostSlots = other.HostSlots
 	}
+	if given("input-every") {
+		o.InputEvery = other.InputEvery
+	}
 	if given("machine") {
 		o.Machine = other.Machine
 	}
@@ -168,8 +173,8 @@ func (o *compileOptions) check() error {
 	for _, c := range []struct {
 		flag       string
 		value, low int64
-	}{{"slots", o.Slots, 1}, {"grad-slots", o.GradSlots, 1}, {"micro-batch", o.MicroBatch, 0}, {"groups", o.Groups, 0},
-		{"host-slots", o.HostSlots, 1}, {"device-weights", o.DeviceWeights, 0}} {
+	}{{"slots", o.Slots, 0}, {"grad-slots", o.GradSlots, 0}, {"micro-batch", o.MicroBatch, 0}, {"groups", o.Groups, 0},
+		{"host-slots", o.HostSlots, 1}, {"input-every", o.InputEvery, 0}, {"device-weights", o.DeviceWeights, 0}} {
 		if c.value < c.low {
 			return usageErrorf("`--%s` is at least %d, not %d", c.flag, c.low, c.value)
 		}
@@ -204,7 +209,7 @@ func (o *compileOptions) compiler(path string) compiler.Options {
 		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, MicroBatch: o.MicroBatch,
 		Groups: o.Groups, Recompute: o.Recompute, DeviceMemory: o.Memory, CheckNaN: o.CheckNaN,
 		Order: o.Order, Resident: o.Resident, DeviceWeights: o.DeviceWeights, GradHome: o.GradHome,
-		GradPrecision: o.GradPrecision, SaveInputs: o.SaveInputs, HostSlots: o.HostSlots, Version: version(),
+		GradPrecision: o.GradPrecision, SaveInputs: o.SaveInputs, HostSlots: o.HostSlots, InputEvery: o.InputEvery, Version: version(),
 	}
 }
 

@@ -257,6 +257,7 @@ func (c *contents) leave() error {
 			{plan.Forward, !f.loss && (train || c.list == plan.Eval)},
 			{plan.Backward, f.backward && train},
 			{plan.Recompute, f.recompute && train},
+			{plan.Again, f.again && train},
 			{plan.Loss, f.loss && train},
 			{plan.EvalLoss, f.loss && c.list == plan.Eval},
 		} {

@@ -114,6 +114,9 @@ func (c *contents) backward(t *plan.Task, cp int) error {
 		if c.v.units[t.Unit].recompute {
 			by = plan.Recompute
 		}
+		if c.v.units[t.Unit].again {
+			by = plan.Again
+		}
 		if int(x.of) != t.Unit || x.micro != micro || x.step != step || x.fn != by {
 			return fmt.Errorf("%s holds %s by %s; wanted unit %s, micro-batch %d, by %s",
 				c.p.Buffers[t.Bind.Saved].Name, x, x.fn, unit.Name, micro, by)

@@ -52,6 +52,7 @@ func (b *builder) layout() {
 	b.layoutWeights()
 	b.layoutGrads()
 	b.layoutActivations()
+	b.layoutRemade()
 	b.layoutSaved(b.saveCount)
 	b.layoutGeneration()
 	b.layoutIO()
@@ -122,15 +123,15 @@ func (b *builder) layoutGrads() {
 			b.grad[i] = s.Grad
 		}
 	} else {
-		// The update follows on the same lane, so one slot serves all layers.
-		b.slots(b.grad, devTrain, "grad", slotsOf{1, 0}, gradBytes, b.staying)
+		// The update follows on the same lane, so one slot serves all layers, or a chain of them.
+		b.slots(b.grad, devTrain, "grad", slotsOf{b.every, 0}, gradBytes, b.staying)
 	}
 	name, passing := "grad", int(b.p.GradSlots)
 	if !whole && b.streams && b.p.Slabs[0].Resident {
 		name = "grad.out"
 	}
 	if b.half {
-		passing = 1 // only compute touches it
+		passing = b.every // only compute touches them
 	}
 	b.slots(b.grad, devTrain, name, slotsOf{passing, 0}, gradBytes, func(s int) bool { return b.streaming(s) && (b.half || !b.home[s]) })
 	copy(b.link, b.grad)
@@ -273,9 +274,12 @@ func (b *builder) layoutActivations() {
 	if work > 0 {
 		b.work = b.buffer(devActivations, "work", work, memplan.Static)
 	}
-	var shared plan.BufID
+	var shared []plan.BufID // by place in a chain
 	if recomputed > 0 {
-		shared = b.buffer(devActivations, "recomputed", recomputed, memplan.Static)
+		shared = append(shared, b.buffer(devActivations, "recomputed", recomputed, memplan.Static))
+		for k := 1; k <= slices.Max(b.chain); k++ {
+			shared = append(shared, b.buffer(devActivations, fmt.Sprintf("recomputed[%d]", k), recomputed, memplan.Static))
+		}
 	}
 	for u, unit := range b.p.Units {
 		t := b.template(u)
@@ -294,7 +298,7 @@ func (b *builder) layoutActivations() {
 			case t.SavedBytes == 0:
 				b.saved[u] = append(b.saved[u], plan.NoBuf)
 			case t.Recompute:
-				b.saved[u] = append(b.saved[u], shared)
+				b.saved[u] = append(b.saved[u], shared[b.place(u)])
 			default:
 				name := fmt.Sprintf("%s.saved.micro[%d]", unit.Name, m)
 				b.saved[u] = append(b.saved[u], b.buffer(devActivations, name, t.SavedBytes, memplan.Pooled))

@@ -218,6 +218,25 @@ var mutations = []mutation{
 	{"drop an accumulate", ofKind(plan.Accumulate, drop)},
 	{"drop a reduce", ofKind(plan.Reduce, drop)},
 	{"drop an update", ofKind(plan.Update, drop)},
+	{"made again into another place", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Func != plan.Again {
+			return false
+		}
+		for i := range p.Tasks {
+			if q := &p.Tasks[i]; q.Func == plan.Forward && q.Unit == t.Unit && q.Micro == t.Micro {
+				swapBuffer(t, t.Bind.Out[0], q.Bind.Out[0])
+				return true
+			}
+		}
+		return false
+	}},
+	{"made again too late", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Func != plan.Again {
+			return false
+		}
+		move(p, t.ID, t.ID+1)
+		return true
+	}},
 	{"drop a save", ofKind(plan.Save, drop)},
 	{"drop a restore", ofKind(plan.Restore, drop)},
 	{"a restore of another micro-batch", func(p *plan.Plan, t *plan.Task) bool {
@@ -413,7 +432,7 @@ var mutations = []mutation{
 			return false
 		}
 		for j := t.ID - 1; j >= 0; j-- {
-			if p.Tasks[j].Kind == plan.Compute {
+			if slices.Contains(p.Tasks[j].Writes, t.Bind.Grads[0]) {
 				move(p, t.ID, j)
 				return true
 			}

@@ -37,7 +37,7 @@ func (b *builder) savable() (values []int, last map[int]int) {
 	}
 	for _, unit := range b.p.Units {
 		for _, v := range unit.Out {
-			if u, ok := last[v]; ok && u != b.head && b.template(u).Funcs[plan.Backward] != nil {
+			if u, ok := last[v]; ok && u != b.head && (b.remade == nil || b.remade[v] == plan.NoBuf) && b.template(u).Funcs[plan.Backward] != nil {
 				values = append(values, v)
 			}
 		}
@@ -104,14 +104,16 @@ func (b *builder) planRestores(g int) {
 	lo, hi := b.group(g)
 	_, n := b.group(0)
 	visit := 1 // after the loss
-	for u := b.head - 1; u >= 0; u-- {
+	for u := b.head - 1; u >= 0; u -= b.chain[u] + 1 {
 		if b.template(u).Funcs[plan.Backward] == nil {
 			continue
 		}
 		for m := lo; m < hi; m++ {
-			for _, v := range b.p.Units[u].In {
-				if s.host[v] != nil && s.last[v] == u {
-					s.pending = append(s.pending, pendingInput{v, u, m, m - lo, visit*n + m - lo})
+			for x := u; x >= u-b.chain[u]; x-- {
+				for _, v := range b.p.Units[x].In {
+					if s.host[v] != nil && s.last[v] == x {
+						s.pending = append(s.pending, pendingInput{v, x, m, m - lo, visit*n + m - lo})
+					}
 				}
 			}
 		}
@@ -144,7 +146,11 @@ func (b *builder) restoreInputs() {
 
 // savedBack is where backward reads a value; NoBuf when it is where forward left it.
 func (b *builder) savedBack(f plan.Func, v, k int) plan.BufID {
-	if f != plan.Recompute && f != plan.Backward || b.save.back == nil || b.save.back[v] == nil {
+	backward := f == plan.Again || f == plan.Recompute || f == plan.Backward
+	if backward && b.remade[v] != plan.NoBuf {
+		return b.remade[v]
+	}
+	if !backward || b.save.back == nil || b.save.back[v] == nil {
 		return plan.NoBuf
 	}
 	return b.save.back[v][k]

@@ -60,9 +60,11 @@ type Options struct {
 	// on the host; All: every one. With SaveAuto it is as few as fit DeviceMemory.
 	SaveInputs int64
 	SaveAuto   bool
+	// InputEvery keeps the input of every so many layers that recompute; 0 and 1: of every one.
+	InputEvery int64
 
-	Slots     int64 // device slots for the weights of layers (stream), default 2
-	GradSlots int64 // device slots for the gradients of layers (stream), default 2
+	Slots     int64 // device slots for the weights of layers (stream), default InputEvery + 1
+	GradSlots int64 // device slots for the gradients of layers (stream), default InputEvery + 1
 	HostSlots int64 // host slots for gradients on their way to an update (stream), default 4
 	// Groups of micro-batches; 0: one for a stream, whose weights then cross once a pass, and a
 	// micro-batch a group where all is resident, so that one micro-batch's activations are alive.
@@ -139,6 +141,9 @@ type builder struct {
 	saved     [][]plan.BufID // by unit, micro-batch of the group
 	saveCount int64          // values between units to save on the host
 	save      saves
+	every     int          // layers that backward visits together at most
+	chain     []int        // by unit: units below it that backward visits with it
+	remade    []plan.BufID // by value: where backward makes it again, NoBuf where it is kept
 	work      plan.BufID
 	genValue  []plan.BufID // by value
 	state     []plan.BufID // by unit
@@ -167,8 +172,9 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 			*v = d
 		}
 	}
-	def(&o.Slots, 2)
-	def(&o.GradSlots, 2)
+	def(&o.InputEvery, 1)
+	def(&o.Slots, o.InputEvery+1)
+	def(&o.GradSlots, o.InputEvery+1)
 	def(&o.HostSlots, 4)
 	if o.Placement == "" {
 		o.Placement = Resident
@@ -198,7 +204,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	}
 	b := &builder{
 		prog: prog, clip: m.Train.Run.Clip > 0,
-		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots), saveCount: o.SaveInputs, ownSlots: o.DeviceWeights,
+		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots), saveCount: o.SaveInputs, every: int(o.InputEvery), ownSlots: o.DeviceWeights,
 		reads: make([]plan.BufID, 0, 64), writes: make([]plan.BufID, 0, 64),
 		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, slabUse: map[*ir.Function][]bool{}, tokens: -1, position: -1,
 	}
@@ -222,6 +228,9 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		return nil, err
 	}
 	if err := b.settle(&o); err != nil {
+		return nil, err
+	}
+	if err := b.chains(&o); err != nil {
 		return nil, err
 	}
 	return b, nil

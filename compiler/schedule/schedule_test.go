@@ -69,6 +69,11 @@ func cases() map[string]struct {
 		"half grads no clip":       {toy{layers: 5, micros: 2, noClip: true, tied: true, half: true}, Options{Target: "cuda", Placement: Stream, HalfGrads: true, Keep: 2, HostSlots: 2}},
 		"half grads on device":     {toy{layers: 5, micros: 2, shared: true, half: true}, Options{Target: "cuda", Placement: Stream, HalfGrads: true, DeviceGrads: All, Keep: 1}},
 		"half grads of some":       {toy{layers: 5, micros: 2}, Options{Placement: Stream, HalfGrads: true, DeviceGrads: 2, GradSlots: 1, SaveInputs: All}},
+		"every second input":       {toy{layers: 5, micros: 3, recompute: true}, Options{Placement: Stream, InputEvery: 2}},
+		"every third input saved":  {toy{layers: 6, micros: 2, recompute: true, noClip: true}, Options{Placement: Stream, InputEvery: 3, SaveInputs: All}},
+		"every second, one device": {toy{layers: 5, micros: 4, recompute: true, tied: true}, Options{InputEvery: 2, Order: LayerMajor}},
+		"every second, groups":     {toy{layers: 6, micros: 3, recompute: true, glue: true, twoKinds: true}, Options{Placement: Stream, InputEvery: 2, Groups: 2, Keep: 2, DeviceGrads: 2}},
+		"every third, rounded":     {toy{layers: 5, micros: 2, recompute: true, half: true}, Options{Target: "cuda", Placement: Stream, InputEvery: 3, HalfGrads: true, Slots: 3, GradSlots: 3}},
 		"no layers":                {toy{micros: 1}, Options{Placement: Stream}},
 		"one layer no clip stream": {toy{layers: 1, micros: 1, noClip: true}, Options{Placement: Stream}},
 	}
@@ -105,6 +110,10 @@ func TestRandomProgramsVerify(t *testing.T) {
 		o := Options{
 			Placement: []string{Resident, Stream}[r.IntN(2)], Slots: 1 + r.Int64N(4), GradSlots: 1 + r.Int64N(4),
 			HostSlots: 1 + r.Int64N(4), Groups: 1 + r.Int64N(int64(y.micros)),
+		}
+		if coin() {
+			o.InputEvery = 1 + r.Int64N(3)
+			o.Slots, o.GradSlots = max(o.Slots, o.InputEvery), max(o.GradSlots, o.InputEvery)
 		}
 		if coin() {
 			o.SaveInputs = r.Int64N(9) - 1

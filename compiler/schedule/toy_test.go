@@ -108,7 +108,7 @@ func (y toy) program() *ir.Program {
 			}
 		}
 		if y.recompute {
-			fs = append(fs, fn(plan.Recompute, 512))
+			fs = append(fs, fn(plan.Recompute, 512), fn(plan.Again, 512))
 		}
 		return template(t, fs...)
 	}

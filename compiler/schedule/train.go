@@ -14,9 +14,11 @@ func (b *builder) train(list plan.List) {
 	fetches := b.fetches(visits)
 	for i, v := range visits {
 		if list == plan.Steady && b.clip {
-			for _, s := range b.p.Units[v.unit].Slabs {
-				if b.p.Slabs[s].Resident {
-					b.leftover(s)
+			for _, u := range b.visitUnits(v) {
+				for _, s := range b.p.Units[u].Slabs {
+					if b.p.Slabs[s].Resident {
+						b.leftover(s)
+					}
 				}
 			}
 		}
@@ -114,25 +116,19 @@ func (b *builder) firstUser(s int) int {
 // and sends off the gradients that are complete with it.
 func (b *builder) backwardUnit(u, g int) {
 	lo, hi := b.group(g)
-	t := b.template(u)
 	b.beginBackward()
 	for m := lo; m < hi; m++ {
 		b.restoreInputs()
-		if t.Recompute && u != b.head {
-			b.emit(b.compute(plan.Recompute, u, m, m-lo))
-		}
-		f := plan.Backward
-		if u == b.head {
-			f = plan.Loss
-		}
-		b.emit(b.compute(f, u, m, m-lo))
+		b.backwardMicro(u, m, m-lo)
 	}
 	if u == b.head && g == b.groups-1 {
 		b.lossKnown()
 	}
-	for _, s := range b.p.Units[u].Slabs {
-		if c := b.contributors[s]; c[len(c)-1] == u {
-			b.gradDone(s, u, g)
+	for x := u; x >= u-b.chain[u]; x-- {
+		for _, s := range b.p.Units[x].Slabs {
+			if c := b.contributors[s]; c[len(c)-1] == x {
+				b.gradDone(s, x, g)
+			}
 		}
 	}
 }

@@ -71,30 +71,36 @@ func (h *hostRun) kind(s int) int {
 
 // visit runs a unit's micro-batches and sends off the gradients that are complete with it.
 func (h *hostRun) visit(v visit) {
-	b, t := h.b, h.b.template(v.unit)
-	fns := []plan.Func{v.fn}
-	if v.fn == plan.Backward && t.Recompute {
-		fns = append(fns, plan.Recompute)
-	}
+	b := h.b
 	lo, hi := b.group(v.group)
-	for _, f := range fns {
-		if fn := t.Funcs[f]; fn != nil {
-			h.compute += float64(hi-lo) * max(float64(fn.FLOPs)/h.machine.FLOPs, float64(fn.Moved)/h.machine.Device)
+	units := b.visitUnits(v)
+	for _, u := range units {
+		t := b.template(u)
+		fns := []plan.Func{v.fn}
+		if v.fn == plan.Backward && t.Recompute {
+			fns = append(fns, plan.Recompute)
+		}
+		for _, f := range fns {
+			if fn := t.Funcs[f]; fn != nil {
+				h.compute += float64(hi-lo) * max(float64(fn.FLOPs)/h.machine.FLOPs, float64(fn.Moved)/h.machine.Device)
+			}
 		}
 	}
 	if v.fn == plan.Forward {
 		return
 	}
-	for _, s := range b.p.Units[v.unit].Slabs {
-		h.compute = max(h.compute, h.left[b.link[s]])
-		c := b.contributors[s]
-		if c[len(c)-1] != v.unit || v.group < b.groups-1 {
-			continue
-		}
-		if b.early(s) {
-			h.offload(s)
-		} else {
-			h.compute += 28 * float64(b.p.Slabs[s].Elems) / h.machine.Device
+	for _, u := range slices.Backward(units) {
+		for _, s := range b.p.Units[u].Slabs {
+			h.compute = max(h.compute, h.left[b.link[s]])
+			c := b.contributors[s]
+			if c[len(c)-1] != u || v.group < b.groups-1 {
+				continue
+			}
+			if b.early(s) {
+				h.offload(s)
+			} else {
+				h.compute += 28 * float64(b.p.Slabs[s].Elems) / h.machine.Device
+			}
 		}
 	}
 }

@@ -55,7 +55,7 @@ type verifier struct {
 
 // unitFacts are what the lists say of a unit.
 type unitFacts struct {
-	loss, backward, recompute bool
+	loss, backward, recompute, again bool
 }
 
 func newVerifier(p *plan.Plan) (*verifier, error) {
@@ -151,6 +151,8 @@ func (v *verifier) gatherFacts() {
 		switch t.Func {
 		case plan.Recompute:
 			f.recompute = true
+		case plan.Again:
+			f.again = true
 		case plan.Backward, plan.Loss:
 			if f.loss || f.backward {
 				continue

@@ -6,7 +6,7 @@ import (
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// A visit is a unit's turn with all micro-batches of a group: layer-major order, so that
+// A visit is a unit's (in backward a chain's, by its highest unit) turn with all micro-batches of a group: layer-major order, so that
 // weights cross the link once for all of them.
 type visit struct {
 	unit, group int
@@ -20,7 +20,7 @@ func (b *builder) trainVisits() []visit {
 	for g := range b.groups {
 		out = append(out, b.forwardVisits(g)...)
 		out = append(out, visit{b.head, g, plan.Loss})
-		for u := b.head - 1; u >= 0; u-- {
+		for u := b.head - 1; u >= 0; u -= b.chain[u] + 1 {
 			if b.template(u).Funcs[plan.Backward] != nil {
 				out = append(out, visit{u, g, plan.Backward})
 			}
@@ -64,9 +64,9 @@ func (b *builder) slot(s int) plan.BufID {
 	return b.weight[s]
 }
 
-// visitReads reports whether a visit reads the weights of its unit's k-th slab.
-func (b *builder) visitReads(v visit, k int) bool {
-	return b.readsSlab(v.fn, v.unit, k) || v.fn == plan.Backward && b.template(v.unit).Recompute && b.readsSlab(plan.Recompute, v.unit, k)
+// visitReads reports whether a visit reads the weights of a unit's k-th slab.
+func (b *builder) visitReads(f plan.Func, u, k int) bool {
+	return b.readsSlab(f, u, k) || f == plan.Backward && b.template(u).Recompute && b.readsSlab(plan.Recompute, u, k)
 }
 
 // readsSlab reports whether a function reads the weights of its unit's k-th slab. Backward of
@@ -104,16 +104,18 @@ func (b *builder) fetches(visits []visit) []fetch {
 	free := make(map[plan.BufID]int, len(b.p.Slabs))
 	var out []fetch
 	for i, v := range visits {
-		for k, s := range b.p.Units[v.unit].Slabs {
-			if b.p.Slabs[s].Resident || !b.visitReads(v, k) {
-				continue
+		for _, u := range b.visitUnits(v) {
+			for k, s := range b.p.Units[u].Slabs {
+				if b.p.Slabs[s].Resident || !b.visitReads(v.fn, u, k) {
+					continue
+				}
+				slot := b.slot(s)
+				if held, ok := holds[slot]; !ok || held != s {
+					out = append(out, fetch{s, u, free[slot]})
+					holds[slot] = s
+				}
+				free[slot] = i + 1
 			}
-			slot := b.slot(s)
-			if held, ok := holds[slot]; !ok || held != s {
-				out = append(out, fetch{s, v.unit, free[slot]})
-				holds[slot] = s
-			}
-			free[slot] = i + 1
 		}
 	}
 	return out
@@ -177,10 +179,14 @@ func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
 		t.Bind.In = append(t.Bind.In, input(v))
 	}
 	t.Reads = append(t.Reads, t.Bind.In...)
-	if f == plan.Forward {
+	if f == plan.Forward || f == plan.Again {
 		t.Bind.Out = b.ids(len(unit.Out))
 		for _, v := range unit.Out {
-			t.Bind.Out = append(t.Bind.Out, b.value[v][k])
+			out := b.value[v][k]
+			if f == plan.Again {
+				out = b.remade[v]
+			}
+			t.Bind.Out = append(t.Bind.Out, out)
 		}
 		t.Writes = append(t.Writes, t.Bind.Out...)
 	}

@@ -13,7 +13,7 @@ var letters = []struct {
 	letter byte
 	kind   string
 }{
-	{'f', "feed"}, {'P', "prefetch"}, {'F', "forward"}, {'R', "recompute"}, {'L', "loss"}, {'L', "eval_loss"},
+	{'f', "feed"}, {'P', "prefetch"}, {'F', "forward"}, {'R', "recompute"}, {'R', "again"}, {'h', "round"}, {'L', "loss"}, {'L', "eval_loss"},
 	{'B', "backward"}, {'I', "infer"}, {'M', "advance"}, {'n', "norm"}, {'O', "offload"}, {'A', "accumulate"}, {'r', "reduce"},
 	{'r', "report"}, {'U', "update"}, {'S', "save"}, {'T', "restore"},
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatrain/mtc/compiler"
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // forEachFamily runs f for every family, with training data.
@@ -105,6 +106,32 @@ func TestRoundedGradients(t *testing.T) {
 		free := train(t, program(t, family, o), out(t), append(args, "--set", "train.clip=1e30")...)
 		o.Set = []string{"train.clip=none"}
 		same(t, "rounded, without clipping", train(t, program(t, family, o), out(t), args...), free)
+	})
+}
+
+// TestInputsMadeAgainChangeNothing: whether the input of every layer is kept, of every second or
+// of every third, bit for bit.
+func TestInputsMadeAgainChangeNothing(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		if family != "gpt2" && family != "llama" {
+			return // programs take their time to build
+		}
+		o := compiler.Options{MicroBatch: 4, Groups: 1, Recompute: "all", Set: []string{"train.clip=1.0"}}
+		every := train(t, program(t, family, o), out(t), args...)
+		for _, c := range []compiler.Options{{InputEvery: 2}, {InputEvery: 2, Placement: "stream"}, {InputEvery: 3, Placement: "stream", SaveInputs: "all", GradSlots: 3}} {
+			c.MicroBatch, c.Groups, c.Recompute, c.Set = o.MicroBatch, o.Groups, o.Recompute, o.Set
+			p := planOf(t, family, c)
+			again := 0
+			for i := range p.Tasks {
+				if p.Tasks[i].Func == plan.Again {
+					again++
+				}
+			}
+			if again == 0 {
+				t.Errorf("%+v: nothing is made again", c)
+			}
+			same(t, fmt.Sprintf("every %d", c.InputEvery), train(t, program(t, family, c), out(t), args...), every)
+		}
 	})
 }
 

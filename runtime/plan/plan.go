@@ -289,12 +289,13 @@ const (
 	Loss           // head: In, Targets -> DIn, Grads, Partials (forward, loss and backward, in row chunks)
 	EvalLoss       // head: In, Targets -> Partials
 	Infer          // In, State -> Out for generation; head: logits of the last row
+	Again          // In -> Out, Saved: forward that keeps what backward reads, where inputs of layers are made again
 	Advance        // Router, Scalars -> Router: moves the state of a router after a step
 	NumFuncs
 )
 
 func (f Func) String() string {
-	return [...]string{"", "forward", "recompute", "backward", "loss", "eval_loss", "infer", "advance"}[f]
+	return [...]string{"", "forward", "recompute", "backward", "loss", "eval_loss", "infer", "again", "advance"}[f]
 }
 
 // Task is one entry of a list.

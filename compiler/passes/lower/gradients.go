@@ -72,10 +72,21 @@ func (l *Lowering) split(b *builder, forward, backward []*inst) {
 			keep[v] = p
 		}
 	}
-	b.insts = forward
+	b.insts = slices.Clip(forward)
 	l.placeOutputs(b, keep)
 	t.funcs = append(t.funcs, b.function(plan.Forward, b.insts, keep))
 
+	if t.Recompute && l.opts.Again {
+		again := map[*value]pin{}
+		for _, v := range order {
+			p := saved[v]
+			p.result = true
+			again[v] = p
+		}
+		b.insts = slices.Clip(forward)
+		l.placeOutputs(b, again)
+		t.funcs = append(t.funcs, b.function(plan.Again, b.insts, again))
+	}
 	if t.Recompute {
 		t.funcs = append(t.funcs, recomputed(b, forward, order, saved))
 	}

@@ -34,6 +34,9 @@ type Options struct {
 	// Recompute says which units make again in backward what it reads: "all", "none" or "",
 	// or names of units with commas.
 	Recompute string
+	// Again adds to templates that recompute the function that makes their outputs too: inputs of
+	// layers are then not kept for every layer.
+	Again bool
 	// DType is what the device computes in: f32 (default) or bf16.
 	DType tensor.DType
 	// DeviceMemory is the bytes that a plan may take on the device, 0: not known. Sizes that
