@@ -11,7 +11,7 @@ import (
 var text string
 
 var (
-	forwardCUDA  = &device.Source{Text: text, Func: "layernorm_forward", Grid: teams, Spec: spec}
+	forwardCUDA  = &device.Source{Text: text, Func: "layernorm_forward", Grid: forwardTeams, Spec: forwardSpec}
 	backwardCUDA = &device.Source{Pick: pick}
 	sweepCUDA    = &device.Source{
 		Text: text, Func: "layernorm_backward", Spec: spec,
@@ -45,6 +45,17 @@ func pick(_ device.Target, a *device.Args) *device.Source {
 }
 
 // A team of threads takes a row of I[1] elements.
+
+// Forward holds one tensor, so a warp may hold longer rows than backward's.
+func forwardSpec(a *device.Args) [4]int64 {
+	lanes, units := grid.ForwardTeam(a.I[1])
+	return [4]int64{lanes, units}
+}
+
+func forwardTeams(a *device.Args) device.Grid {
+	lanes, _ := grid.ForwardTeam(a.I[1])
+	return grid.Rows(a.I[0], lanes)
+}
 
 func spec(a *device.Args) [4]int64 {
 	lanes, units := grid.Team(a.I[1])

@@ -11,7 +11,7 @@ import (
 var text string
 
 var (
-	forwardCUDA  = &device.Source{Text: text, Func: "rmsnorm_forward", Grid: teams, Spec: spec}
+	forwardCUDA  = &device.Source{Text: text, Func: "rmsnorm_forward", Grid: forwardTeams, Spec: forwardSpec}
 	backwardCUDA = &device.Source{Pick: pick}
 	sweepCUDA    = &device.Source{
 		Text: text, Func: "rmsnorm_backward", Spec: spec,
@@ -47,6 +47,17 @@ func pick(_ device.Target, a *device.Args) *device.Source {
 }
 
 // A team of threads takes a group: I[2] elements of the row's I[1].
+
+// Forward holds one tensor, so a warp may hold longer rows than backward's.
+func forwardSpec(a *device.Args) [4]int64 {
+	lanes, units := grid.ForwardTeam(a.I[2])
+	return [4]int64{lanes, units}
+}
+
+func forwardTeams(a *device.Args) device.Grid {
+	lanes, _ := grid.ForwardTeam(a.I[2])
+	return grid.Rows(groups(a), lanes)
+}
 
 func spec(a *device.Args) [4]int64 {
 	lanes, units := grid.Team(a.I[2])

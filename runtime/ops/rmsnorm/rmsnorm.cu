@@ -7,6 +7,7 @@
 //mtc:spec 16 1
 //mtc:spec 32 2
 //mtc:spec 32 4
+//mtc:spec 32 14
 //mtc:spec 224 2
 //mtc:spec 512 2
 //mtc:spec 1024 8
@@ -108,14 +109,22 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
     for (int k = 0; k < UNITS; k++)
 #pragma unroll
         for (int e = 0; e < 8; e++) dw[k][e] = 0.0f;
+    // A team that is a block waits for its sums: it reads the next row before.
+    constexpr bool AHEAD = LANES > 32;
+    using Row = Kept<act_t, LANES, UNITS, true>;
+    const act_t *xs = (const act_t*)a.p[0], *dys = (const act_t*)a.p[3], *adds = (const act_t*)a.p[4];
+    const int lane = Team<LANES>(rows).lane;
+    auto part = [&](const act_t* t, i64 row) { return Row(t && row < rows ? t + row * n : nullptr, n, lane); };
+    Row nextx = part(AHEAD ? xs : nullptr, blockIdx.x), nextdy = part(AHEAD ? dys : nullptr, blockIdx.x), nextmore = part(AHEAD ? adds : nullptr, blockIdx.x);
     for (i64 block = blockIdx.x; block < blocks; block += gridDim.x) {
         const Team<LANES> team(rows, block);
-        const i64 at = team.row * n;
-        const act_t* add = a.p[4] ? (const act_t*)a.p[4] + at : nullptr;
-        act_t* dx = (act_t*)a.p[5] + at;
-        const Kept<act_t, LANES, UNITS, true> x((const act_t*)a.p[0] + at, n, team.lane);
-        const Kept<act_t, LANES, UNITS, true> dy((const act_t*)a.p[3] + at, n, team.lane);
-        const Kept<act_t, LANES, UNITS, true> more(add, n, team.lane);
+        const bool add = adds;
+        act_t* dx = (act_t*)a.p[5] + team.row * n;
+        const Row x = AHEAD ? nextx : part(xs, team.row), dy = AHEAD ? nextdy : part(dys, team.row), more = AHEAD ? nextmore : part(adds, team.row);
+        if (AHEAD) {
+            const i64 next = block + gridDim.x;
+            nextx = part(xs, next), nextdy = part(dys, next), nextmore = part(adds, next);
+        }
         const float inv = ((const float*)a.p[2])[team.row];
         float dot = 0.0f;
         each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {

@@ -62,6 +62,18 @@ func Team(n int64) (lanes, units int64) {
 	return ceil(ceil(u, units), 32) * 32, units
 }
 
+// warpElements is the longest row that a warp holds where it holds one tensor.
+const warpElements = 4096
+
+// ForwardTeam is Team where a row of one tensor is held: a warp needs no barrier, and many of them
+// keep more reads in flight than a block that waits for its sums.
+func ForwardTeam(n int64) (lanes, units int64) {
+	if lanes, units = Team(n); units == 0 || lanes <= 32 || n > warpElements {
+		return lanes, units
+	}
+	return 32, ceil(n/8, 32)
+}
+
 // Rows is the launch of a team for each of n rows.
 func Rows(n, lanes int64) device.Grid {
 	if lanes > 32 {

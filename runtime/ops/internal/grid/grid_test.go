@@ -22,6 +22,15 @@ func TestTeam(t *testing.T) {
 	}
 }
 
+// TestForwardTeam: a warp holds rows up to 4096; others are held as backward holds them.
+func TestForwardTeam(t *testing.T) {
+	for _, c := range [][3]int64{{64, 8, 1}, {768, 32, 3}, {3584, 32, 14}, {4096, 32, 16}, {8192, 512, 2}, {1001, 32, 0}} {
+		if lanes, units := ForwardTeam(c[0]); lanes != c[1] || units != c[2] {
+			t.Errorf("a row of %d: %d lanes of %d units, want %v", c[0], lanes, units, c[1:])
+		}
+	}
+}
+
 // TestColumns: the scratch memory holds what the blocks write, and no chunk is without rows at
 // sizes where the GPU is full.
 func TestColumns(t *testing.T) {
