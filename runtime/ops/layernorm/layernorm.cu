@@ -4,6 +4,7 @@
 // none.
 //mtc:spec 32 0
 //mtc:spec 256 0
+//mtc:spec 8 2
 //mtc:spec 16 1
 //mtc:spec 32 2
 //mtc:spec 32 3

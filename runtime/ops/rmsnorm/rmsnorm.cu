@@ -4,6 +4,7 @@
 // team, S1 the units of 8 elements that a lane holds, 0 where a row has none.
 //mtc:spec 32 0
 //mtc:spec 256 0
+//mtc:spec 8 2
 //mtc:spec 16 1
 //mtc:spec 32 2
 //mtc:spec 32 4

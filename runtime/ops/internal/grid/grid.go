@@ -68,10 +68,14 @@ const warpElements = 4096
 // ForwardTeam is Team where a row of one tensor is held: a warp needs no barrier, and many of them
 // keep more reads in flight than a block that waits for its sums.
 func ForwardTeam(n int64) (lanes, units int64) {
-	if lanes, units = Team(n); units == 0 || lanes <= 32 || n > warpElements {
-		return lanes, units
+	lanes, units = Team(n)
+	switch {
+	case lanes > 32 && units > 0 && n <= warpElements:
+		return 32, ceil(n/8, 32)
+	case units == 1 && lanes > 4: // a head: two units a lane, for more reads in flight
+		return lanes / 2, 2
 	}
-	return 32, ceil(n/8, 32)
+	return lanes, units
 }
 
 // Rows is the launch of a team for each of n rows.
