@@ -324,7 +324,7 @@ func (s *stream) multiply(b *blas, p *product, m *device.Matmul) error {
 		C.uint64_t(d.resolve(c)), C.uint64_t(d.resolve(m.D)), C.uint64_t(d.resolve(m.Bias)),
 		C.uint64_t(d.resolve(m.Aux)), flag(!m.C.Nil()), C.uint64_t(s.scratch), C.size_t(s.room), unsafe.Pointer(s.handle))
 	if rc != 0 {
-		return blasError(rc)
+		return s.whyNot(blasError(rc))
 	}
 	return nil
 }
@@ -466,4 +466,13 @@ func BlasVersion() (int, error) {
 		return 0, err
 	}
 	return int(C.lt_version()), nil
+}
+
+// whyNot is the driver's error where it has one: a GPU that failed before makes the library say no
+// more than that it could not.
+func (s *stream) whyNot(err error) error {
+	if lost := s.dev.syncStream(s.handle); sticky(codeOf(lost)) {
+		return lost
+	}
+	return err
 }
