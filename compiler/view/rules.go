@@ -34,6 +34,8 @@ func rule(p *plan.Plan, t *plan.Task) string {
 		return fmt.Sprintf("a gradient leaves as soon as it is complete; its slot, one of %d, is free when it has left", p.GradSlots)
 	case plan.Accumulate:
 		return "with several groups of micro-batches, gradients add up on the host in the order in which they arrive"
+	case plan.Round:
+		return "a gradient that crosses the link in bf16 is rounded on the device first, so that norm and update see the same values"
 	case plan.Reduce:
 		return "the step's loss and norm need all partial losses and all norms"
 	case plan.Report:
@@ -62,6 +64,8 @@ func rule(p *plan.Plan, t *plan.Task) string {
 		return "backward visits the layers in reverse, beginning with those that forward left in the slots; a layer takes " + micros + " before the next one"
 	case plan.Loss:
 		return "the head: forward, loss and backward in one task, over chunks of rows, so that the logits of a whole batch never exist"
+	case plan.Advance:
+		return "the state of a router moves on once a step, when all that the step routed is known"
 	case plan.EvalLoss:
 		return "the head of an evaluation: logits and loss over chunks of rows"
 	}

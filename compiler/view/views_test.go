@@ -208,6 +208,32 @@ func TestLongestRise(t *testing.T) {
 	}
 }
 
+// TestEveryKindIsKnown: what a plan can hold has a letter in the timeline and a colour on the page.
+func TestEveryKindIsKnown(t *testing.T) {
+	css, err := pageFiles.ReadFile("page/page.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tasks []plan.Task
+	for k := range plan.NumKinds {
+		if k != plan.Compute {
+			tasks = append(tasks, plan.Task{Kind: k})
+		}
+	}
+	for f := plan.Func(1); f < plan.NumFuncs; f++ {
+		tasks = append(tasks, plan.Task{Kind: plan.Compute, Func: f})
+	}
+	for i := range tasks {
+		kind := Kind(&tasks[i])
+		if letter(kind) == '?' {
+			t.Errorf("%s has no letter", kind)
+		}
+		if n := strings.Count(string(css), "--k-"+kind+":"); n != 2 {
+			t.Errorf("%s has %d colours, wanted one in each theme", kind, n)
+		}
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for want, got := range map[string]string{
 		"0": Seconds(0), "1.00 ns": Seconds(1e-9), "999 us": Seconds(999e-6), "1.00 ms": Seconds(999.9e-6), "12.3 ms": Seconds(0.0123),
