@@ -15,11 +15,13 @@ import (
 )
 
 // Of a profile: how many steady steps are timed when nobody says, how many are passed over
-// before, and how many marks a device is asked for at most. A mark is an event of a GPU.
+// before, and how many marks a device is asked for at most, when nobody says and ever. A mark is
+// an event of a GPU, which takes a microsecond to make.
 const (
-	profileSteps = 5
-	profileSkip  = 3
-	profileMarks = 1 << 20
+	profileSteps    = 5
+	profileSkip     = 3
+	profileMarks    = 1 << 20
+	profileFewMarks = 1 << 18
 )
 
 // profiler times steps and writes them down.
@@ -37,7 +39,8 @@ func (p *Program) profiled(given bool, text string) (int64, error) {
 	r := p.Plan.Lists[plan.Steady]
 	most := int64(profileMarks / max(1, 2*(r.End-r.Start)))
 	if text == "" {
-		return max(1, min(profileSteps, most)), nil
+		few := int64(profileFewMarks / max(1, 2*(r.End-r.Start)))
+		return max(1, min(profileSteps, max(few, min(2, most)))), nil
 	}
 	var n int64
 	if err := (variable{&n}).Set(text); err != nil {
