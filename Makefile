@@ -11,7 +11,7 @@ GOSRC    := $(shell $(GO) env GOROOT)/src
 RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/... ./e2e/invariants
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check tokenizer-check cuda-sdk cuda-build bench-gpu
+.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check tokenizer-check cuda-sdk cuda-build bench-gpu experiment-et
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ cuda-sdk: ## fetch what a build for CUDA needs into .sdk (a toolkit of the syste
 
 cuda-build: cuda-sdk ## build everything for CUDA and compile every kernel, on a machine without a GPU
 	@bash tools/cuda/build.sh
+
+experiment-et: build ## compare routers of a mixture of experts over seeds (DATA=files or a packed folder, TARGET=cuda; goes on where it was stopped)
+	$(GO) run ./tools/experiments/et --mtc bin/mtc --data "$(DATA)" --target $(or $(TARGET),cpu) --out runs/et $(ARGS)
 
 bench-gpu: cuda-sdk ## training steps on a GPU beside what others reach: builds the programs, and runs them where there is a GPU
 	@bash tools/cuda/bench.sh build

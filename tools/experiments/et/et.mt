@@ -1,0 +1,45 @@
+// et.mt: a small mixture for comparing routers: 61 M parameters, of which a token passes 17 M. The
+// router is a parameter; `dense` has a wide layer, of as many parameters a token, in its place.
+model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, router = none) {
+  init normal(1 / sqrt(D))
+
+  block mlp(x, width) { return down: linear(relu2(up: linear(x, width)), D, init = zero) }
+
+  block attn(x) {
+    h = rmsnorm(x, weight = false)
+    q = rmsnorm(rope(q: linear(h, D), hd), weight = false, per = hd)
+    k = rmsnorm(rope(k: linear(h, D), hd), weight = false, per = hd)
+    x += o: linear(attention(q, k, v: linear(h, D), heads = H, causal), D, init = zero)
+  }
+  block dense(x) {
+    attn(x)
+    x += mlp: mlp(rmsnorm(x, weight = false), 4 * D)
+  }
+  block sparse(x) {
+    attn(x)
+    x += moe: moe(rmsnorm(x, weight = false), experts = E, expert = mlp(width = 2 * D), shared = mlp(width = 2 * D),
+                  router = router)
+  }
+
+  forward(tokens) {
+    x = rmsnorm(wte: embed(tokens, V, D, init = normal(1.0)), weight = false)
+    layer: dense(x)
+    if router == none {
+      repeat L - 1 { layer: dense(x) }
+    } else {
+      repeat L - 1 { layer: sparse(x) }
+    }
+    return softcap(head: linear(rmsnorm(x, weight = false), V, init = zero), 15.0)
+  }
+}
+
+train {
+  seq       = 512
+  batch     = 65536 tokens
+  steps     = 3000
+  optimizer = adamw(beta1 = 0.9, beta2 = 0.95, decay = 0.0)
+  lr        = wsd(peak = 1.5e-3, warmup = 100, decay = 600, final = 0)
+  clip      = 1.0
+  eval      = every(1000, batches = 80)
+  seed      = 1
+}
