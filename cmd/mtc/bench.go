@@ -34,11 +34,11 @@ func newBenchCmd(e *env) *cobra.Command {
 	var b benchCmd
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "measure this machine for `mtc plan`",
+		Short: "measure this machine for mtc plan",
 		Long: "Measures matrix products by shape, attention, kernels bound by memory, copies, the\n" +
-			"optimizer and the disk, in under two minutes, and keeps the profile: `--machine this` is\n" +
-			"then this machine. For a GPU elsewhere, `--program` writes an executable whose output\n" +
-			"`--result` reads.",
+			"optimizer and the disk, in under two minutes, and keeps the profile: --machine this is\n" +
+			"then this machine. For a GPU elsewhere, --program writes an executable whose output\n" +
+			"--result reads.",
 		Example: "  mtc bench\n  mtc bench --target cuda -o machine.json\n  mtc plan model.mt --machine machine.json",
 		Args:    argRange(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), e) },

@@ -79,7 +79,10 @@ func verdict(all []finding) error {
 
 // examine looks at the machine.
 func examine() []finding {
-	all := append([]finding{goTool(), runtimeSource(), processors(), vectors(), memory(), folder()}, graphics("/")...)
+	all := []finding{goTool(), runtimeSource(), processors(), vectors(), memory(), folder()}
+	all = append(all, hardware("/")...)
+	all = append(all, graphics("/")...)
+	all = append(all, profiles())
 	for i := range all {
 		if all[i].OK {
 			all[i].Missing = ""
