@@ -213,19 +213,20 @@ func overlapOf(t *Step, lane, other string) float64 {
 
 // Write prints the comparison.
 func (c *Comparison) Write(w io.Writer) {
-	fmt.Fprintf(w, "%-11s %-8s %5s %10s %10s %8s %11s %10s\n", "", "lane", "tasks", "predicted", "measured", "off", "FLOP/s", "bytes/s")
-	row := func(name, lane, tasks string, p Pair, flops, bytes string) {
-		off := "-"
-		if p.Predicted > 0 {
-			off = Change(p.Predicted, p.Measured)
-		}
-		line := fmt.Sprintf("%-11s %-8s %5s %10s %10s %8s %11s %10s", name, lane, tasks, Seconds(p.Predicted), Seconds(p.Measured), off, flops, bytes)
-		fmt.Fprintln(w, trimRight(line))
+	const format = "%-11s %-7s %5s %9s %9s %7s %12s %12s"
+	fmt.Fprintf(w, format+"\n", "", "lane", "tasks", "predicted", "measured", "off", "reached", "profile")
+	row := func(name, lane, tasks string, p Pair, reached, profile string) {
+		fmt.Fprintln(w, trimRight(fmt.Sprintf(format, name, lane, tasks, Seconds(p.Predicted), Seconds(p.Measured), off(p), reached, profile)))
 	}
 	row("step", "", "", c.Step, "", "")
 	row("waiting", "compute", "", c.Waiting, "", "")
 	for _, k := range c.Kinds {
-		row(k.Kind, k.Lane, fmt.Sprint(k.Tasks), k.Time, some2(k.FLOPs.Measured), some2(k.Bytes.Measured))
+		r, unit := k.rate()
+		reached, profile := "", ""
+		if r.Measured > 0 && r.Predicted > 0 {
+			reached, profile = Rate(r.Measured, unit), Rate(r.Predicted, unit)
+		}
+		row(k.Kind, k.Lane, fmt.Sprint(k.Tasks), k.Time, reached, profile)
 	}
 	fmt.Fprintf(w, "\n%-12s %32s %32s\n", "", "busy", "exposed")
 	fmt.Fprintf(w, "%-12s %10s %10s %10s %10s %10s %10s\n", "lane", "predicted", "measured", "off", "predicted", "measured", "off")
@@ -236,10 +237,8 @@ func (c *Comparison) Write(w io.Writer) {
 	fmt.Fprintln(w, "\nfarthest from the prediction:")
 	for i, k := range c.Worst {
 		fmt.Fprintf(w, "%d. %s on %s: %s instead of %s, %s", i+1, k.Kind, k.Lane, Seconds(k.Time.Measured), Seconds(k.Time.Predicted), off(k.Time))
-		if k.FLOPs.Measured > 0 && (k.Bound == cost.ByProducts || k.Bound == cost.ByAttention) {
-			fmt.Fprintf(w, ";\n   %s, the profile says %s", Rate(k.FLOPs.Measured, "FLOP/s"), Rate(k.FLOPs.Predicted, "FLOP/s"))
-		} else if k.Bytes.Measured > 0 {
-			fmt.Fprintf(w, ";\n   %s, the profile says %s", Rate(k.Bytes.Measured, "B/s"), Rate(k.Bytes.Predicted, "B/s"))
+		if r, unit := k.rate(); r.Measured > 0 {
+			fmt.Fprintf(w, ";\n   %s, the profile says %s", Rate(r.Measured, unit), Rate(r.Predicted, unit))
 		}
 		fmt.Fprintln(w)
 		for _, line := range fold(k.Cause, Width-3) {
@@ -258,12 +257,12 @@ func off(p Pair) string {
 	return Change(p.Predicted, p.Measured)
 }
 
-// some2 is a rate, or nothing of one that there is none of.
-func some2(x float64) string {
-	if x <= 0 {
-		return ""
+// rate is what says most about a kind: FLOPs of what products or attention bound, else bytes.
+func (k *Kinds) rate() (Pair, string) {
+	if (k.Bound == cost.ByProducts || k.Bound == cost.ByAttention) && k.FLOPs.Measured > 0 {
+		return k.FLOPs, "FLOP/s"
 	}
-	return Rate(x, "")
+	return k.Bytes, "B/s"
 }
 
 func trimRight(s string) string {
