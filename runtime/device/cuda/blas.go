@@ -101,7 +101,9 @@ static int lt_plan(void* h, plan_t** out, int compute, int m, int n, int k, int 
 	if (epilogue && (rc = p_desc_set(p->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue))) goto fail;
 	if (aux) {
 		int64_t ld = m; // of activations, dense
+		const void* some = (const void*)(uintptr_t)256; // each launch gives its own
 		if ((rc = p_desc_set(p->desc, DESC_AUX_LD, &ld, sizeof ld))) goto fail;
+		if ((rc = p_desc_set(p->desc, DESC_AUX, &some, sizeof some))) goto fail;
 	}
 	if (bias) {
 		if ((rc = p_desc_set(p->desc, DESC_BIAS_TYPE, &bias_type, sizeof bias_type))) goto fail;
