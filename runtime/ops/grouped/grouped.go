@@ -41,7 +41,23 @@ var Def = &op.Def{
 }
 
 func launch(name string, reads []string, write string) op.Launch {
-	return op.Launch{Func: name, Reads: reads, Writes: []string{write}, Cost: cost(write)}
+	return op.Launch{Func: name, Reads: reads, Writes: []string{write}, Cost: cost(write), Shape: shape(write)}
+}
+
+// shape is that of one product over the rows of all experts, which is how fast it runs; the
+// gradient of weights is a product for each of them.
+func shape(write string) func(c *op.Call, s op.Sizes) op.Shape {
+	return func(c *op.Call, s op.Sizes) op.Shape {
+		rows := max(1, int64(float64(s.Rows())*c.Float("mean")))
+		in, out, e := c.In[0].Shape.Last().N/c.Int("slots"), c.Int("out"), c.Int("experts")
+		switch write {
+		case "d.x":
+			return op.Shape{Class: op.Product, Form: "nn", M: rows, N: in, K: out, Count: 1}
+		case "d.weight":
+			return op.Shape{Class: op.Product, Form: "tn", M: out, N: in, K: max(1, rows/e), Count: e}
+		}
+		return op.Shape{Class: op.Product, Form: "nt", M: rows, N: out, K: in, Count: 1}
+	}
 }
 
 // adds lets the gradient of a weight add; that of rows has one reader.
