@@ -4,14 +4,14 @@
 
 The text is every .go and .py file below the folders (default: the Go distribution and Python's
 standard library), in the order of their paths, without test data and repeated files, each behind
-an end-of-text token. A byte-level BPE of 50,257 tokens, as GPT-2's, is trained on it, unless OUT has one. OUT gets
-train.bin (uint16 tokens behind the header that mtc reads), train.planes.xz (the same, packed) and
-tokenizer.json.
+an end-of-text token. A byte-level BPE of 50,257 tokens, as GPT-2's, is trained on it, unless OUT
+has one. OUT gets tokenizer.json, train.bin (uint16 tokens behind the header that mtc reads) and
+train.bin.gz, which on-device.sh wants in build/cuda/shard.
 """
 import array
 import glob
+import gzip
 import hashlib
-import lzma
 import os
 import struct
 import sys
@@ -60,9 +60,9 @@ def main(out, folders):
     body = ids.tobytes()
     raw = struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + body
     open(f"{out}/train.bin", "wb").write(raw)
-    # A plane of low bytes and one of high bytes are packed better than their mixture.
-    open(f"{out}/train.planes.xz", "wb").write(lzma.compress(raw[:1024] + body[0::2] + body[1::2], preset=3))
-    print(f"vocabulary {t.get_vocab_size()}, {len(ids)} tokens, largest {max(ids)}, packed {os.path.getsize(out + '/train.planes.xz') / 1e6:.1f} MB")
+    packed = gzip.compress(raw, 1)
+    open(f"{out}/train.bin.gz", "wb").write(packed)
+    print(f"vocabulary {t.get_vocab_size()}, {len(ids)} tokens, largest {max(ids)}, packed {len(packed) / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -277,13 +277,7 @@ part_seven() { check "7B, 20 steps at lr 1e-5" "finite, falling, weights that mo
 
 part_peers() {
   local shard=$work/train.bin
-  "$python" - build/cuda/peers/train.planes.xz "$shard" <<'PY'
-import lzma, sys
-import numpy as np
-raw = np.frombuffer(lzma.open(sys.argv[1]).read(), np.uint8)
-body = raw[1024:].reshape(2, -1).T.reshape(-1)
-open(sys.argv[2], "wb").write(raw[:1024].tobytes() + body.tobytes())
-PY
+  gzip -dc build/cuda/shard/train.bin.gz >"$shard" || { row "GPT-2 124M beside PyTorch" FAIL 0 "no build/cuda/shard/train.bin.gz"; return; }
   peers() {
     "$python" tools/cuda/train_peers.py "$work/programs/gpt2.peer" "$shard" "$work/peers" --steps "${PEER_STEPS:-600}" \
       --seconds 250 ${PEER_FLAGS:---compile} --set "train.lr=cosine(peak = 6e-4, warmup = 60, final = 6e-5)" >"$OUT/peers.txt" 2>&1
