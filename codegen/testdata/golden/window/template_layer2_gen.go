@@ -8,7 +8,6 @@ import (
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/ops/attention"
 	"github.com/megatrain/mtc/runtime/ops/fill"
-	"github.com/megatrain/mtc/runtime/ops/gelu"
 	"github.com/megatrain/mtc/runtime/ops/layernorm"
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
@@ -74,11 +73,10 @@ func layer2Forward(queue device.Queue, b *engine.Binding) {
 		Inv:  h2Inv,
 		Rows: Rows, D: 32, Eps: 1e-05,
 	}) // window.mt:11
-	linear.Forward(queue, linear.ForwardArgs{
-		X: h2, Weight: w.At(Layer2UpWeight), Bias: w.At(Layer2UpBias), Y: up,
+	linear.ForwardGelu(queue, linear.ForwardGeluArgs{
+		X: h2, Weight: w.At(Layer2UpWeight), Bias: w.At(Layer2UpBias), Pre: up, Y: upGelu,
 		Rows: Rows, In: 32, Out: 80,
 	}) // window.mt:12
-	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: Rows, D: 80}) // window.mt:12
 	linear.Forward(queue, linear.ForwardArgs{
 		X: upGelu, Weight: w.At(Layer2DownWeight), Y: x3, AddY: x2,
 		Rows: Rows, In: 80, Out: 32,
@@ -142,11 +140,10 @@ func layer2Recompute(queue device.Queue, b *engine.Binding) {
 		Inv:  h2Inv,
 		Rows: Rows, D: 32, Eps: 1e-05,
 	}) // window.mt:11
-	linear.Forward(queue, linear.ForwardArgs{
-		X: h2, Weight: w.At(Layer2UpWeight), Bias: w.At(Layer2UpBias), Y: up,
+	linear.ForwardGelu(queue, linear.ForwardGeluArgs{
+		X: h2, Weight: w.At(Layer2UpWeight), Bias: w.At(Layer2UpBias), Pre: up, Y: upGelu,
 		Rows: Rows, In: 32, Out: 80,
 	}) // window.mt:12
-	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: Rows, D: 80}) // window.mt:12
 }
 
 // layer2Backward takes dX3 [B, T, D = 32] and computes dX [B, T, D = 32]. Gradients of the weights
@@ -182,32 +179,30 @@ func layer2Backward(queue device.Queue, b *engine.Binding) {
 	hInv := b.Saved.At(Layer2BackwardHInv)     // [B, T, 1]
 
 	// Work memory; values that are not needed at once share it.
-	dUpGelu := b.Work.At(Layer2BackwardDUpGelu) // [B, T, F = 80]
-	dUp := b.Work.At(Layer2BackwardDUp)         // [B, T, F = 80]
-	dA := b.Work.At(Layer2BackwardDA)           // [B, T, D = 32]
-	dQRope := b.Work.At(Layer2BackwardDQRope)   // [B, T, D = 32]
-	dKRope := b.Work.At(Layer2BackwardDKRope)   // [B, T, 16]
-	dV := b.Work.At(Layer2BackwardDV)           // [B, T, 16]
-	dH := b.Work.At(Layer2BackwardDH)           // [B, T, D = 32]
-	dK := b.Work.At(Layer2BackwardDK)           // [B, T, 16]
-	dHb := b.Work.At(Layer2BackwardDHb)         // [B, T, D = 32]
-	dQ2 := b.Work.At(Layer2BackwardDQ2)         // [B, T, D = 32]
-	dQ := b.Work.At(Layer2BackwardDQ)           // [B, T, D = 32]
-	dHc := b.Work.At(Layer2BackwardDHc)         // [B, T, D = 32]
+	dUp := b.Work.At(Layer2BackwardDUp)       // [B, T, F = 80]
+	dA := b.Work.At(Layer2BackwardDA)         // [B, T, D = 32]
+	dQRope := b.Work.At(Layer2BackwardDQRope) // [B, T, D = 32]
+	dKRope := b.Work.At(Layer2BackwardDKRope) // [B, T, 16]
+	dV := b.Work.At(Layer2BackwardDV)         // [B, T, 16]
+	dH := b.Work.At(Layer2BackwardDH)         // [B, T, D = 32]
+	dK := b.Work.At(Layer2BackwardDK)         // [B, T, 16]
+	dHb := b.Work.At(Layer2BackwardDHb)       // [B, T, D = 32]
+	dQ2 := b.Work.At(Layer2BackwardDQ2)       // [B, T, D = 32]
+	dQ := b.Work.At(Layer2BackwardDQ)         // [B, T, D = 32]
+	dHc := b.Work.At(Layer2BackwardDHc)       // [B, T, D = 32]
 
 	// Weights.
 	w := b.Weights[0]
 
-	linear.BackwardInput(queue, linear.BackwardInputArgs{
-		Weight: w.At(Layer2DownWeight), DY: dX3, DX: dUpGelu,
-		Rows: Rows, In: 80, Out: 32,
-	}) // window.mt:12
 	linear.BackwardWeight(queue, linear.BackwardWeightArgs{
 		X: upGelu, DY: dX3,
 		DWeight: b.Grad(0, Layer2DownWeightGrad), AddDWeight: b.GradAdd(0, Layer2DownWeightGrad),
 		Rows: Rows, In: 80, Out: 32,
 	}) // window.mt:12
-	gelu.Backward(queue, gelu.BackwardArgs{X: up, DY: dUpGelu, DX: dUp, Rows: Rows, D: 80}) // window.mt:12
+	linear.BackwardInputGelu(queue, linear.BackwardInputGeluArgs{
+		Weight: w.At(Layer2DownWeight), DY: dX3, Pre: up, DX: dUp,
+		Rows: Rows, In: 80, Out: 32,
+	}) // window.mt:12
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
 		Weight: w.At(Layer2UpWeight), DY: dUp, DX: dH2,
 		Rows: Rows, In: 32, Out: 80,
@@ -317,7 +312,6 @@ func layer2Infer(queue device.Queue, b *engine.Binding) {
 	h2 := b.Work.At(Layer2InferH2)         // [rows, D = 32]
 	h2Mean := b.Work.At(Layer2InferH2Mean) // [rows]
 	h2Inv := b.Work.At(Layer2InferH2Inv)   // [rows]
-	up := b.Work.At(Layer2InferUp)         // [rows, F = 80]
 	upGelu := b.Work.At(Layer2InferUpGelu) // [rows, F = 80]
 
 	// Weights.
@@ -355,11 +349,10 @@ func layer2Infer(queue device.Queue, b *engine.Binding) {
 		Inv:  h2Inv,
 		Rows: b.Rows, D: 32, Eps: 1e-05,
 	}) // window.mt:11
-	linear.Forward(queue, linear.ForwardArgs{
-		X: h2, Weight: w.At(Layer2UpWeight), Bias: w.At(Layer2UpBias), Y: up,
+	linear.ForwardGelu(queue, linear.ForwardGeluArgs{
+		X: h2, Weight: w.At(Layer2UpWeight), Bias: w.At(Layer2UpBias), Y: upGelu,
 		Rows: b.Rows, In: 32, Out: 80,
 	}) // window.mt:12
-	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: b.Rows, D: 80}) // window.mt:12
 	linear.Forward(queue, linear.ForwardArgs{
 		X: upGelu, Weight: w.At(Layer2DownWeight), Y: x3, AddY: x2,
 		Rows: b.Rows, In: 80, Out: 32,

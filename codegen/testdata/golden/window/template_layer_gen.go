@@ -8,7 +8,6 @@ import (
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/ops/attention"
 	"github.com/megatrain/mtc/runtime/ops/fill"
-	"github.com/megatrain/mtc/runtime/ops/gelu"
 	"github.com/megatrain/mtc/runtime/ops/layernorm"
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
@@ -73,11 +72,10 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 		X: x2, Weight: w.At(LayerMlpNormWeight), Bias: w.At(LayerMlpNormBias), Y: h2, Mean: h2Mean, Inv: h2Inv,
 		Rows: Rows, D: 32, Eps: 1e-05,
 	}) // window.mt:11
-	linear.Forward(queue, linear.ForwardArgs{
-		X: h2, Weight: w.At(LayerUpWeight), Bias: w.At(LayerUpBias), Y: up,
+	linear.ForwardGelu(queue, linear.ForwardGeluArgs{
+		X: h2, Weight: w.At(LayerUpWeight), Bias: w.At(LayerUpBias), Pre: up, Y: upGelu,
 		Rows: Rows, In: 32, Out: 80,
 	}) // window.mt:12
-	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: Rows, D: 80}) // window.mt:12
 	linear.Forward(queue, linear.ForwardArgs{
 		X: upGelu, Weight: w.At(LayerDownWeight), Y: x3, AddY: x2,
 		Rows: Rows, In: 80, Out: 32,
@@ -140,11 +138,10 @@ func layerRecompute(queue device.Queue, b *engine.Binding) {
 		X: x2, Weight: w.At(LayerMlpNormWeight), Bias: w.At(LayerMlpNormBias), Y: h2, Mean: h2Mean, Inv: h2Inv,
 		Rows: Rows, D: 32, Eps: 1e-05,
 	}) // window.mt:11
-	linear.Forward(queue, linear.ForwardArgs{
-		X: h2, Weight: w.At(LayerUpWeight), Bias: w.At(LayerUpBias), Y: up,
+	linear.ForwardGelu(queue, linear.ForwardGeluArgs{
+		X: h2, Weight: w.At(LayerUpWeight), Bias: w.At(LayerUpBias), Pre: up, Y: upGelu,
 		Rows: Rows, In: 32, Out: 80,
 	}) // window.mt:12
-	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: Rows, D: 80}) // window.mt:12
 }
 
 // layerBackward takes dX3 [B, T, D = 32] and computes dX [B, T, D = 32]. Gradients of the weights
@@ -180,32 +177,30 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 	hInv := b.Saved.At(LayerBackwardHInv)     // [B, T, 1]
 
 	// Work memory; values that are not needed at once share it.
-	dUpGelu := b.Work.At(LayerBackwardDUpGelu) // [B, T, F = 80]
-	dUp := b.Work.At(LayerBackwardDUp)         // [B, T, F = 80]
-	dA := b.Work.At(LayerBackwardDA)           // [B, T, D = 32]
-	dQRope := b.Work.At(LayerBackwardDQRope)   // [B, T, D = 32]
-	dKRope := b.Work.At(LayerBackwardDKRope)   // [B, T, 16]
-	dV := b.Work.At(LayerBackwardDV)           // [B, T, 16]
-	dH := b.Work.At(LayerBackwardDH)           // [B, T, D = 32]
-	dK := b.Work.At(LayerBackwardDK)           // [B, T, 16]
-	dHb := b.Work.At(LayerBackwardDHb)         // [B, T, D = 32]
-	dQ2 := b.Work.At(LayerBackwardDQ2)         // [B, T, D = 32]
-	dQ := b.Work.At(LayerBackwardDQ)           // [B, T, D = 32]
-	dHc := b.Work.At(LayerBackwardDHc)         // [B, T, D = 32]
+	dUp := b.Work.At(LayerBackwardDUp)       // [B, T, F = 80]
+	dA := b.Work.At(LayerBackwardDA)         // [B, T, D = 32]
+	dQRope := b.Work.At(LayerBackwardDQRope) // [B, T, D = 32]
+	dKRope := b.Work.At(LayerBackwardDKRope) // [B, T, 16]
+	dV := b.Work.At(LayerBackwardDV)         // [B, T, 16]
+	dH := b.Work.At(LayerBackwardDH)         // [B, T, D = 32]
+	dK := b.Work.At(LayerBackwardDK)         // [B, T, 16]
+	dHb := b.Work.At(LayerBackwardDHb)       // [B, T, D = 32]
+	dQ2 := b.Work.At(LayerBackwardDQ2)       // [B, T, D = 32]
+	dQ := b.Work.At(LayerBackwardDQ)         // [B, T, D = 32]
+	dHc := b.Work.At(LayerBackwardDHc)       // [B, T, D = 32]
 
 	// Weights.
 	w := b.Weights[0]
 
-	linear.BackwardInput(queue, linear.BackwardInputArgs{
-		Weight: w.At(LayerDownWeight), DY: dX3, DX: dUpGelu,
-		Rows: Rows, In: 80, Out: 32,
-	}) // window.mt:12
 	linear.BackwardWeight(queue, linear.BackwardWeightArgs{
 		X: upGelu, DY: dX3,
 		DWeight: b.Grad(0, LayerDownWeightGrad), AddDWeight: b.GradAdd(0, LayerDownWeightGrad),
 		Rows: Rows, In: 80, Out: 32,
 	}) // window.mt:12
-	gelu.Backward(queue, gelu.BackwardArgs{X: up, DY: dUpGelu, DX: dUp, Rows: Rows, D: 80}) // window.mt:12
+	linear.BackwardInputGelu(queue, linear.BackwardInputGeluArgs{
+		Weight: w.At(LayerDownWeight), DY: dX3, Pre: up, DX: dUp,
+		Rows: Rows, In: 80, Out: 32,
+	}) // window.mt:12
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
 		Weight: w.At(LayerUpWeight), DY: dUp, DX: dH2,
 		Rows: Rows, In: 32, Out: 80,
@@ -315,7 +310,6 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	h2 := b.Work.At(LayerInferH2)         // [rows, D = 32]
 	h2Mean := b.Work.At(LayerInferH2Mean) // [rows]
 	h2Inv := b.Work.At(LayerInferH2Inv)   // [rows]
-	up := b.Work.At(LayerInferUp)         // [rows, F = 80]
 	upGelu := b.Work.At(LayerInferUpGelu) // [rows, F = 80]
 
 	// Weights.
@@ -352,11 +346,10 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 		X: x2, Weight: w.At(LayerMlpNormWeight), Bias: w.At(LayerMlpNormBias), Y: h2, Mean: h2Mean, Inv: h2Inv,
 		Rows: b.Rows, D: 32, Eps: 1e-05,
 	}) // window.mt:11
-	linear.Forward(queue, linear.ForwardArgs{
-		X: h2, Weight: w.At(LayerUpWeight), Bias: w.At(LayerUpBias), Y: up,
+	linear.ForwardGelu(queue, linear.ForwardGeluArgs{
+		X: h2, Weight: w.At(LayerUpWeight), Bias: w.At(LayerUpBias), Y: upGelu,
 		Rows: b.Rows, In: 32, Out: 80,
 	}) // window.mt:12
-	gelu.Forward(queue, gelu.ForwardArgs{X: up, Y: upGelu, Rows: b.Rows, D: 80}) // window.mt:12
 	linear.Forward(queue, linear.ForwardArgs{
 		X: upGelu, Weight: w.At(LayerDownWeight), Y: x3, AddY: x2,
 		Rows: b.Rows, In: 80, Out: 32,
