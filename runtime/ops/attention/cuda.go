@@ -67,11 +67,11 @@ const (
 // kindOf chooses the fastest family that takes the call.
 func kindOf(t device.Target, a *device.Args) kind {
 	hd := a.I[5]
-	// Rows of several documents are for plain.cu alone.
-	if a.I[8] != 0 || t.F32 || hd%16 != 0 || hd > mmaMaxHead || mmaShared(hd) > t.Shared {
+	if t.F32 || hd%16 != 0 || hd > mmaMaxHead || mmaShared(hd) > t.Shared {
 		return plain
 	}
-	if t.Major == 9 && (hd == 64 || hd == 128) && t.Shared >= wgmmaShared {
+	// wgmma.cu takes no rows of several documents.
+	if a.I[8] == 0 && t.Major == 9 && (hd == 64 || hd == 128) && t.Shared >= wgmmaShared {
 		return wgmma
 	}
 	return mma
@@ -88,9 +88,9 @@ var (
 	cachedCUDA   = pick(plainCached, mmaCached, wgmmaCached)
 )
 
-// spec: S0 is the head dim, S1 says whether there is a soft cap.
+// spec: S0 is the head dim, S1 says whether there is a soft cap, S2 whether documents share rows.
 func spec(a *device.Args) [4]int64 {
-	s := [4]int64{a.I[5]}
+	s := [4]int64{a.I[5], 0, a.I[8]}
 	if a.F[0] > 0 {
 		s[1] = 1
 	}

@@ -7,17 +7,19 @@
 // product, so P and dS never touch shared memory. Rows of tiles in shared memory are padded by
 // 16 bytes, which makes an odd number of 16-byte units: ldmatrix then meets no bank twice.
 //
-// S0: elements of a head. S1: 1 with a soft cap.
+// S0: elements of a head. S1: 1 with a soft cap. S2: 1 where documents share rows.
 //mtc:spec 64 0
 //mtc:spec 128 0
 //mtc:spec 128 1
 //mtc:spec 256 1
+//mtc:spec 64 0 1
+//mtc:spec 128 1 1
 #define MTC_MMA
 #include "mtc.cuh"
 #ifndef MTC_F32
 
 constexpr int HD = S0 ? S0 : 64;
-constexpr bool CAP = S1 != 0;
+constexpr bool CAP = S1 != 0, DOCS = S2 != 0;
 constexpr int LD = HD + 8;  // elements of a row in shared memory
 constexpr int KS = HD / 16;
 constexpr bool WIDE = HD > 128;
@@ -29,23 +31,36 @@ struct Geom {
     int batch, seq, pos, heads, kv, window;
     bool causal;
     float cap, scale;
+    const int* starts;  // DOCS: of the sequence's positions, where their documents begin; they ascend
     __device__ explicit Geom(const Args& a)
         : batch((int)a.i[0]), seq((int)a.i[1]), pos((int)a.i[2]), heads((int)a.i[3]), kv((int)a.i[4]),
-          window((int)imin(a.i[6], 1 << 30)), causal(a.i[7] != 0), cap(a.f[0]), scale(a.f[1]) {}
+          window((int)imin(a.i[6], 1 << 30)), causal(a.i[7] != 0), cap(a.f[0]), scale(a.f[1]), starts(nullptr) {}
+    // documents takes the starts of the sequence whose first row is row.
+    __device__ __forceinline__ void documents(const void* of, i64 row) {
+        if constexpr (DOCS) starts = (const int*)of + row;
+    }
+    __device__ __forceinline__ int start(int t) const { return starts[min(t, seq - 1)]; }
     // sees reports whether the query at position t sees key u.
     __device__ __forceinline__ bool sees(int t, int u) const {
         if (causal && u > t) return false;
+        if constexpr (DOCS) {
+            if (u < start(t)) return false;
+        }
         return window == 0 || (t - u < window && u - t < window);
     }
     // all_see reports whether all queries t0..t1 see all keys u0..u1.
     __device__ __forceinline__ bool all_see(int t0, int t1, int u0, int u1) const {
         if (causal && u1 > t0) return false;
+        if constexpr (DOCS) {
+            if (u0 < start(t1)) return false;
+        }
         return window == 0 || (t1 - u0 < window && u1 - t0 < window);
     }
     // keys gives the half-open range of the keys that some query of t0..t1 sees, among n.
     __device__ __forceinline__ void keys(int t0, int t1, int n, int& lo, int& hi) const {
         lo = 0, hi = causal ? min(n, t1 + 1) : n;
         if (window) lo = max(0, t0 - window + 1), hi = min(hi, t1 + window);
+        if constexpr (DOCS) lo = max(lo, start(t0));
     }
     // queries gives the half-open range of the queries that see some key of u0..u1, among n.
     __device__ __forceinline__ void queries(int u0, int u1, int n, int& lo, int& hi) const {
@@ -53,6 +68,15 @@ struct Geom {
         if (window) {
             hi = min(hi, u1 + window);
             if (!causal) lo = max(0, u0 - window + 1);
+        }
+        if constexpr (DOCS) {  // up to the end of u1's document
+            int in = min(u1, hi), past = hi;
+            while (in < past) {
+                const int mid = (in + past) / 2;
+                if (start(mid) > u1) past = mid;
+                else in = mid + 1;
+            }
+            hi = past;
         }
     }
     // logit_factor turns what capped() returns into exponents of 2.
@@ -261,9 +285,10 @@ __device__ __forceinline__ void forward(const Geom& g, Rows q, Rows k, Rows v, b
 }
 
 extern "C" __global__ void __launch_bounds__(FT) attention_forward(Args a) {
-    const Geom g(a);
+    Geom g(a);
     const int h = blockIdx.x % g.heads, b = blockIdx.x / g.heads;
     const i64 wq = (i64)g.heads * HD, wk = (i64)g.kv * HD, row = (i64)b * g.seq;
+    g.documents(a.p[5], row);
     const i64 oq = row * wq + (i64)h * HD, ok = row * wk + (i64)(h / (g.heads / g.kv)) * HD;
     // Late queries see most keys: they come first.
     const int t0 = (gridDim.y - 1 - blockIdx.y) * FM;
@@ -367,13 +392,14 @@ __device__ __forceinline__ void put(bf16* to, const bf16* add, i64 at, float x, 
 // heads that share it, in order. It works on the transposes: S^T = K Q^T, dP^T = V dY^T,
 // dV += P^T dY, dK += dS^T Q. Heads of more than 128 elements are made in two halves (z).
 extern "C" __global__ void __launch_bounds__(BT) attention_dkdv(Args a) {
-    const Geom g(a);
+    Geom g(a);
     const Stats st(a, g);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int kvh = blockIdx.x % g.kv, b = blockIdx.x / g.kv, group = g.heads / g.kv;
     const int u0 = blockIdx.y * BO;
     const i64 wq = (i64)g.heads * HD, wk = (i64)g.kv * HD, row = (i64)b * g.seq;
     const i64 ok = row * wk + (i64)kvh * HD, oq = row * wq + (i64)kvh * group * HD;
+    g.documents(a.p[12], row);
     const int col = blockIdx.z ? HD - OUT : 0, skip = blockIdx.z ? 2 * OUT - HD : 0;
 
     constexpr u32 OWN = BO * LD * 2, TILE = BS * LD * 2;
@@ -455,13 +481,14 @@ extern "C" __global__ void __launch_bounds__(BT) attention_dkdv(Args a) {
 // attention_dq: a block owns 64 queries of one head and meets all keys that they see:
 // S = Q K^T, dP = dY V^T, dQ += dS K.
 extern "C" __global__ void __launch_bounds__(BT) attention_dq(Args a) {
-    const Geom g(a);
+    Geom g(a);
     const Stats st(a, g);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int h = blockIdx.x % g.heads, b = blockIdx.x / g.heads;
     const int t0 = (gridDim.y - 1 - blockIdx.y) * BO;
     const i64 wq = (i64)g.heads * HD, wk = (i64)g.kv * HD, row = (i64)b * g.seq;
     const i64 oq = row * wq + (i64)h * HD, ok = row * wk + (i64)(h / (g.heads / g.kv)) * HD;
+    g.documents(a.p[12], row);
 
     constexpr u32 OWN = BO * LD * 2, TILE = BS * LD * 2;
     const u32 qt = smem_at(smem), dyt = qt + OWN, stages = dyt + OWN;

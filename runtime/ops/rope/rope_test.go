@@ -95,3 +95,48 @@ func TestRope(t *testing.T) {
 		},
 	})
 }
+
+// Where documents share rows, positions begin anew in each: the rows of a document are those
+// that it has alone.
+func TestStarts(t *testing.T) {
+	const hd, d, rows = 8, 16, 12
+	starts := []int32{0, 0, 0, 3, 3, 5, 5, 5, 5, 5, 10, 10}
+	x := make([]float32, rows*d)
+	for i := range x {
+		x[i] = float32(i%17) - 8
+	}
+	check := func(t *testing.T, m *optest.Machine) {
+		cs := make([]float32, rows*hd)
+		Angles(cs, AnglesArgs{HD: hd, Theta: 100})
+		table := m.F32(cs...)
+		both := func(x []float32, starts []int32) (y, dx []float32) {
+			n := len(x) / d
+			a := ForwardArgs{X: m.Act(x...), Y: m.Bytes(m.ActSize() * int64(len(x))), CS: table, Rows: n, Seq: n, D: d, HD: hd}
+			b := BackwardArgs{DY: a.X, DX: m.Bytes(m.ActSize() * int64(len(x))), CS: table, Rows: n, Seq: n, D: d, HD: hd}
+			if starts != nil {
+				a.Starts = m.I32(starts...)
+				b.Starts = a.Starts
+			}
+			Forward(m.Queue, a)
+			Backward(m.Queue, b)
+			m.Sync()
+			return m.ReadAct(a.Y, int64(len(x))), m.ReadAct(b.DX, int64(len(x)))
+		}
+		y, dx := both(x, starts)
+		for at := 0; at < rows; {
+			end := at
+			for end < rows && starts[end] == int32(at) {
+				end++
+			}
+			wantY, wantDX := both(x[at*d:end*d], nil)
+			for i := range wantY {
+				if y[at*d+i] != wantY[i] || dx[at*d+i] != wantDX[i] {
+					t.Fatalf("document at %d, element %d: %v and %v, alone %v and %v", at, i, y[at*d+i], dx[at*d+i], wantY[i], wantDX[i])
+				}
+			}
+			at = end
+		}
+	}
+	check(t, optest.NewMachine(t, 2))
+	optest.OnGPU(t, func(t *testing.T, f32 bool) { check(t, optest.GPU(t, f32)) })
+}

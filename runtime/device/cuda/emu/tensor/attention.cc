@@ -1,5 +1,6 @@
 // Runs the attention kernels on this processor (mtc.cuh here) and compares with sums in double.
-//   g++ -std=c++20 -O2 -I runtime/device/cuda/emu/tensor -DKERNELS='"runtime/ops/attention/mma.cu"' -DS0=64 runtime/device/cuda/emu/tensor/attention.cc
+//   g++ -std=c++20 -O2 -I runtime/device/cuda/emu/tensor -DKERNELS='"runtime/ops/attention/mma.cu"' -DKIND_MMA -DS0=64 runtime/device/cuda/emu/tensor/attention.cc
+// With -DS2=1 (mma.cu) documents share rows.
 #include "mtc.cuh"
 #include KERNELS
 #include "launch.h"
@@ -11,6 +12,18 @@ struct Case {
     bool causal;
     float cap;
 };
+
+static std::vector<int> starts;  // [B][T], with S2: where each position's document begins
+
+static void cut(const Case& c, std::mt19937& r) {
+    starts.clear();
+    for (int b = 0; b < c.batch && S2; b++)
+        for (int at = 0; at < c.seq;) {
+            const int n = std::min(c.seq - at, r() % 3 ? 1 + (int)(r() % 40) : 1 + (int)(r() % 200));
+            starts.insert(starts.end(), n, at);
+            at += n;
+        }
+}
 
 static std::vector<double> ref_y, ref_lse, ref_dq, ref_dk, ref_dv;
 
@@ -25,7 +38,7 @@ static void reference(const Case& c, float scale, const std::vector<float>& q, c
             for (int t = 0; t < T; t++) {
                 auto row = [&](int u) { return ((size_t)(b * T + u) * c.kv + h / G) * HD; };
                 size_t qa = ((size_t)(b * T + t) * H + h) * HD;
-                auto sees = [&](int u) { return !(c.causal && u > t) && (!c.window || (t - u < c.window && u - t < c.window)); };
+                auto sees = [&](int u) { return !(c.causal && u > t) && (!c.window || (t - u < c.window && u - t < c.window)) && (starts.empty() || u >= starts[b * T + t]); };
                 double m = -1e300, l = 0, delta = 0;
                 for (int u = 0; u < T; u++) {
                     if (!sees(u)) continue;
@@ -83,6 +96,7 @@ static void run(const Case& c, unsigned seed, int chunk) {
         for (auto& e : x) e = to_f(from_f<act_t>(d(r)));
         return x;
     };
+    cut(c, r);
     auto q = make(nq), k = make(nk), v = make(nk), dy = make(nq), aq = make(nq), ak = make(nk);
     float scale = 1 / std::sqrt((float)HD);
     reference(c, scale, q, k, v, dy);
@@ -91,13 +105,14 @@ static void run(const Case& c, unsigned seed, int chunk) {
     std::vector<float> lse(rows * c.heads);
     memset(Y.data(), 0xff, nq * sizeof(act_t)), memset(DQ.data(), 0xff, nq * sizeof(act_t));
     Args a = {};
-    a.i[0] = c.batch, a.i[1] = c.seq, a.i[3] = c.heads, a.i[4] = c.kv, a.i[5] = HD, a.i[6] = c.window, a.i[7] = c.causal;
+    a.i[0] = c.batch, a.i[1] = c.seq, a.i[3] = c.heads, a.i[4] = c.kv, a.i[5] = HD, a.i[6] = c.window, a.i[7] = c.causal, a.i[8] = S2;
     a.f[0] = c.cap, a.f[1] = scale;
     std::vector<char> work(work_bytes(a) + 1024, (char)0xff);
     a.work = (void*)(((uintptr_t)work.data() + 1023) / 1024 * 1024);
     Args f = a;
     void* fp[] = {Q.data(), K.data(), V.data(), Y.data(), lse.data()};
     memcpy(f.p, fp, sizeof fp);
+    if (S2) f.p[5] = starts.data();
     run_forward(f);
     printf("hd %d  B %d T %d H %d/%d window %d %s cap %g:", HD, c.batch, c.seq, c.heads, c.kv, c.window, c.causal ? "causal" : "full", c.cap);
     const double tol = sizeof(act_t) == 4 ? 2e-6 : 6e-3;
@@ -106,12 +121,13 @@ static void run(const Case& c, unsigned seed, int chunk) {
     Args g = a;
     void* gp[] = {Q.data(), K.data(), V.data(), Y.data(), lse.data(), DY.data(), DQ.data(), DK.data(), DV.data(), seed % 2 ? AQ.data() : nullptr, seed % 2 ? nullptr : DK.data(), nullptr};
     memcpy(g.p, gp, sizeof gp);
+    if (S2) g.p[12] = starts.data();
     DK = AK;  // in place
     run_backward(g);
     for (size_t i = 0; i < nq; i++) ref_dq[i] += seed % 2 ? aq[i] : 0;
     for (size_t i = 0; i < nk; i++) ref_dk[i] += seed % 2 ? 0 : ak[i];
     compare("dq", DQ, ref_dq, 2 * tol), compare("dk", DK, ref_dk, 2 * tol), compare("dv", DV, ref_dv, 2 * tol);
-    if (c.causal && c.batch == 1 && chunk) {
+    if (c.causal && c.batch == 1 && chunk && !S2) {
         std::vector<act_t> KC(nk), VC(nk), Z(nq);
         memset(KC.data(), 0xff, nk * sizeof(act_t)), memset(VC.data(), 0xff, nk * sizeof(act_t));
         for (int pos = 0; pos < c.seq; pos += chunk) {
@@ -144,6 +160,7 @@ int main(int argc, char** argv) {
              Case{1, 270, 1, 1, 33, false, cap},
              Case{2, 400, 2, 2, 7, true, cap},
          }) {
+        if (S2 && !c.causal) { n++; continue; }
         if (argc > 1 && atoi(argv[1]) != n) { n++; continue; }
         run(c, n + 1, n % 2 ? 37 : 1 + c.seq / 3);
         n++;
