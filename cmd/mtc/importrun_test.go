@@ -35,7 +35,7 @@ func TestImportedRunGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(folder, "special_tokens_map.json"), "{}\r\n")
+	write(filepath.Join(folder, "tokenizer.json"), `{"model": {"type": "BPE", "vocab": {"a": 5, "b": 7}, "merges": []}}`+"\r\n")
 	write(filepath.Join(folder, "chat_template.jinja"), "{{ messages }}")
 	write(filepath.Join(folder, "pytorch_model.bin"), "never read")
 	var ids []byte
@@ -55,11 +55,12 @@ func TestImportedRunGoesOn(t *testing.T) {
 		t.Errorf("--from with --resume: exit %d\n%s", code, errw)
 	}
 	succeed(t, append(run, "--resume", "--steps", "3")...)
-	if out, _ = succeed(t, "generate", path("run"), "--prompt", "!!!", "--tokens", "3"); !strings.HasPrefix(out, "!!!") {
-		t.Errorf("generate printed %q", out)
+	out, _ = succeed(t, "generate", path("run"), "--prompt", "ab", "--tokens", "30", "--temperature", "3")
+	if made := strings.Join(strings.Fields(strings.TrimPrefix(out, "ab")), ""); len(made) != 30 || strings.Trim(made, "ab") != "" {
+		t.Errorf("something else than the tokenizer's a and b was sampled: %q", out)
 	}
 	succeed(t, "export", path("run"), "--hf", path("back"))
-	for _, name := range []string{"config.json", "generation_config.json", "special_tokens_map.json", "chat_template.jinja", "model.safetensors.index.json"} {
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors.index.json"} {
 		a, err1 := os.ReadFile(filepath.Join(folder, name))
 		b, err2 := os.ReadFile(filepath.Join(path("back"), name))
 		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {

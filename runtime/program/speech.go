@@ -183,10 +183,11 @@ func sameTokenizer(path, hash, packedDir string) error {
 }
 
 // checkTokenizer holds the tokenizer of the data against that of the weights' folder, or of
-// the run that is gone on with, before anything is written.
+// the run that is gone on with, before anything is written. Shards that were not packed do not
+// say what made them.
 func (s *session) checkTokenizer() error {
 	for _, dir := range s.tokenizers() {
-		if path := filepath.Join(dir, "tokenizer.json"); s.feed.Hash != "bytes" {
+		if path := filepath.Join(dir, "tokenizer.json"); s.feed.Hash != "" && s.feed.Hash != "bytes" {
 			if _, err := os.Stat(path); err == nil {
 				return sameTokenizer(path, s.feed.Hash, s.train.Data[0])
 			}
