@@ -91,6 +91,7 @@ part_same() {
   done
   check "same bits: nano.bf16, part on the device" "embedding and layers kept, the rest streams" pair_of_runs nano.bf16.resident nano.bf16.mixed
   check "same bits: nano.bf16, inputs saved" "all inputs of layers wait on the host" pair_of_runs nano.bf16.many nano.bf16.saved
+  check "same bits: nano.bf16, every second input kept" "backward visits two layers together" pair_of_runs nano.bf16.many nano.bf16.second
   check "same bits: nano.bf16, gradients on the device" "they leave just before their update" pair_of_runs nano.bf16.many nano.bf16.home
   check "same bits: nano.bf16, rounded gradients" "on the host or on the device" pair_of_runs nano.bf16.rounded nano.bf16.roundedhome
 }

@@ -86,6 +86,7 @@ if [ "$what" != tests ]; then
   program nano.bf16.home models/nano.mt $many "${small[@]}" --grad-home device --host-slots 1 --device-weights 1 --save-inputs 1
   program nano.bf16.rounded models/nano.mt $many "${small[@]}" --grad-precision bf16
   program nano.bf16.roundedhome models/nano.mt $many "${small[@]}" --grad-precision bf16 --grad-home 3 --host-slots 1
+  program nano.bf16.second models/nano.mt $many "${small[@]}" --recompute all --input-every 2 --grad-home device
   program nano.bf16.groups models/nano.mt $many "${small[@]}" --groups 2 --resident 2
   program nano.big models/nano.mt $at --set "train.batch=64 rows"
   tiny=(--set train.seq=64 --set "train.batch=4 rows" --set train.eval=none)
