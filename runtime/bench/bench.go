@@ -75,6 +75,10 @@ type Options struct {
 	// Each is the time that a case is measured for; 0: 60 ms.
 	Each time.Duration
 
+	// Clock is what is measured by, nil: time as it passes. Processor time, with GOMAXPROCS=1,
+	// tells the rates of one core of a machine that others use.
+	Clock func() time.Duration
+
 	sizes []sizes // nil: those of the target
 }
 
@@ -93,6 +97,9 @@ func Run(dev device.Device, o Options) (*Result, error) {
 	r.DeviceMemory = r.HostMemory
 	if d, ok := dev.(interface{ Free() (free, total int64) }); ok {
 		r.DeviceMemory, _ = d.Free()
+	}
+	if o.Clock == nil {
+		o.Clock = func() time.Duration { return time.Since(start) }
 	}
 	b := &bencher{dev: dev, o: o, r: r, start: start}
 	for _, part := range []struct {

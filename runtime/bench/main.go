@@ -14,15 +14,19 @@ import (
 // opens and prints the Result as JSON. Its exit code is 3 where the machine cannot.
 func Main(target string, open func(f32 bool) (device.Device, error)) {
 	var o Options
-	var bf16, quiet bool
+	var bf16, quiet, processor bool
 	flag.BoolVar(&bf16, "bf16", false, "activations and weights in bf16")
 	flag.BoolVar(&o.Quick, "quick", false, "few cases")
 	flag.StringVar(&o.Folder, "disk", "", "folder to measure the disk in")
 	flag.BoolVar(&quiet, "quiet", false, "no progress")
+	flag.BoolVar(&processor, "processor-time", false, "measure processor time; with GOMAXPROCS=1, on a machine that others use")
 	flag.Parse()
 	o.Target = target
 	if bf16 {
 		o.DType = tensor.BF16
+	}
+	if processor {
+		o.Clock = processorTime
 	}
 	if !quiet {
 		o.Progress = os.Stderr

@@ -147,12 +147,12 @@ func (b *bencher) room(all []kase) (*memory, error) {
 // them, the second shortest, so that neither a disturbance nor a lucky one decides.
 func (b *bencher) measure(launch func()) (time.Duration, error) {
 	batch := func(n int) (time.Duration, error) {
-		start := time.Now()
+		start := b.o.Clock()
 		for range n {
 			launch()
 		}
 		err := b.dev.Sync()
-		return time.Since(start), err
+		return b.o.Clock() - start, err
 	}
 	if _, err := batch(1); err != nil {
 		return 0, err
