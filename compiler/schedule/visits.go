@@ -5,8 +5,8 @@ import (
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// A visit is a unit's (in backward a chain's, by its highest unit) turn with all micro-batches of a group: layer-major order, so that
-// weights cross the link once for all of them.
+// A visit is a unit's turn with all micro-batches of a group, in backward a chain's, named by its
+// highest unit: layer-major order, so that weights cross the link once for all of them.
 type visit struct {
 	unit, group int
 	fn          plan.Func
