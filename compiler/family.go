@@ -41,6 +41,9 @@ func family(s *state) {
 	}
 	m := s.res.Model
 	s.foreign = Foreign(m)
+	if s.check == nil {
+		return // a trial: only its size is asked for
+	}
 	own := canonical(m)
 	var why []string
 	for _, f := range models.Families {
