@@ -18,8 +18,8 @@ build)
   rm -rf "$dir"
   mkdir -p "$dir"
   CGO_ENABLED=0 go build -o build/cuda/mtc ./cmd/mtc
-  build/cuda/mtc compile models/gpt2.mt --target cuda --set 'train.batch=65536 tokens' -o "$dir/gpt2-resident" >/dev/null
-  build/cuda/mtc compile models/gpt2.mt --target cuda --set 'train.batch=65536 tokens' --placement stream -o "$dir/gpt2-stream" >/dev/null
+  build/cuda/mtc compile models/gpt2.mt --target cuda --set train.eval=none --set 'train.batch=65536 tokens' -o "$dir/gpt2-resident" >/dev/null
+  build/cuda/mtc compile models/gpt2.mt --target cuda --set train.eval=none --set 'train.batch=65536 tokens' --placement stream -o "$dir/gpt2-stream" >/dev/null
   build/cuda/mtc compile models/nano.mt --target cuda --placement stream -o "$dir/nano-stream" >/dev/null
   rm -f "$dir"/*/*.go "$dir"/*/go.*
   tar -C build/cuda -cJf build/cuda/profile.tar.xz profile
