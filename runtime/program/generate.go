@@ -88,6 +88,9 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if voice.note != "" {
+		fmt.Fprintf(errw, "note: %s\n", voice.note)
+	}
 	var prompt []int32
 	if r.inChat {
 		prompt, err = voice.chat(r.system, r.chat)

@@ -2,6 +2,7 @@ package program
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ type speech struct {
 	tok   *tokenizer.Folder // nil: numbers
 	vocab int64
 	model string
+	note  string // why there is no tokenizer where one lies
 	// turnEnd is the text that ends an answer, where no special token does; "": none.
 	turnEnd string
 }
@@ -31,11 +33,13 @@ func (p *Program) speechOf(run string) (*speech, error) {
 	dir := filepath.Join(run, packed.TokenizerDir)
 	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil {
 		tok, err := tokenizer.Open(dir)
-		if err != nil {
-			return nil, err
+		var f *fault.Error
+		if errors.As(err, &f) && f.Code == "MT0670" {
+			s.note = fmt.Sprintf("the run's tokenizer is not read here, so text is numbers of tokens (%v)", err)
+			return s, nil
 		}
 		s.tok = tok
-		return s, nil
+		return s, err
 	}
 	if s.vocab <= tokenizer.ByteVocab {
 		s.tok = tokenizer.OpenBytes()

@@ -61,12 +61,22 @@ func (n unicodeForm) apply(p piece, track bool) piece {
 		return p
 	}
 	r := rewrite(p, track)
-	// Bytes that are not UTF-8 stand as they are: the package keeps them too.
-	var it norm.Iter
-	it.InitString(n.Form, p.s)
-	for !it.Done() {
-		at := it.Pos()
-		r.put(string(it.Next()), at)
+	for from := 0; from < len(p.s); {
+		start, end, many := markedRun(p.s, from)
+		if !many {
+			start = len(p.s)
+		}
+		// Bytes that are not UTF-8 stand as they are: the package keeps them too.
+		var it norm.Iter
+		it.InitString(n.Form, p.s[from:start])
+		for !it.Done() {
+			at := from + it.Pos()
+			r.put(string(it.Next()), at)
+		}
+		if many {
+			r.put(normalRun(n.Form, p.s[start:end]), start)
+		}
+		from = end
 	}
 	return r.done()
 }
