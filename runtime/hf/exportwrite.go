@@ -37,7 +37,7 @@ func (x *exporter) write() error {
 		}
 		for _, e := range entries {
 			name := e.Name()
-			if strings.HasSuffix(name, headerSuffix) || name == buffersFile || name == indexFile || e.IsDir() || exists(filepath.Join(x.tmp, name)) {
+			if strings.HasSuffix(name, headerSuffix) || name == buffersFile || name == listFile || name == indexFile || e.IsDir() || exists(filepath.Join(x.tmp, name)) {
 				continue
 			}
 			if err := copyFile(filepath.Join(x.Run, dir, name), filepath.Join(x.tmp, name)); err != nil {

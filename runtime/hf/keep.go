@@ -24,6 +24,7 @@ const (
 	tokenizerFolder = "tokenizer"
 	headerSuffix    = ".header"
 	buffersFile     = "buffers.safetensors"
+	listFile        = ".kept" // names of all these, a line each
 )
 
 // Bounds of what is copied.
@@ -83,13 +84,21 @@ func cannotWrite(path string, err error) error {
 }
 
 func (m *Matching) keep(run string) error {
-	for _, dir := range []string{keepFolder, tokenizerFolder} {
-		if err := os.RemoveAll(filepath.Join(run, dir)); err != nil {
-			return err
-		}
+	if err := Forget(run); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(filepath.Join(run, keepFolder), 0o777); err != nil {
 		return err
+	}
+	var list []string
+	claim := func(dir, name string) (string, error) {
+		path := filepath.Join(run, dir, name)
+		if exists(path) {
+			return "", fault.New("MT0626", path, "the file is there already, and is not of a run").Help("give another folder with --out")
+		}
+		list = append(list, dir+"/"+name)
+		// The list comes first: what is cut short here can be removed.
+		return path, os.WriteFile(filepath.Join(run, keepFolder, listFile), []byte(strings.Join(list, "\n")+"\n"), 0o666)
 	}
 	entries, err := os.ReadDir(m.folder.Path)
 	if err != nil {
@@ -103,7 +112,11 @@ func (m *Matching) keep(run string) error {
 		case !isKept(e.Name()):
 			continue
 		}
-		if err := copyFile(filepath.Join(m.folder.Path, e.Name()), filepath.Join(run, to, e.Name())); err != nil {
+		path, err := claim(to, e.Name())
+		if err != nil {
+			return err
+		}
+		if err := copyFile(filepath.Join(m.folder.Path, e.Name()), path); err != nil {
 			return err
 		}
 	}
@@ -112,17 +125,25 @@ func (m *Matching) keep(run string) error {
 		if _, err := io.ReadFull(s.All(), header); err != nil {
 			return unreadable(s.Path, err)
 		}
-		if err := os.WriteFile(filepath.Join(run, keepFolder, s.Name+headerSuffix), header, 0o666); err != nil {
+		path, err := claim(keepFolder, s.Name+headerSuffix)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, header, 0o666); err != nil {
 			return err
 		}
 	}
-	return m.keepBuffers(filepath.Join(run, keepFolder, buffersFile))
-}
-
-func (m *Matching) keepBuffers(path string) error {
 	if len(m.buffers) == 0 {
 		return nil
 	}
+	path, err := claim(keepFolder, buffersFile)
+	if err != nil {
+		return err
+	}
+	return m.keepBuffers(path)
+}
+
+func (m *Matching) keepBuffers(path string) error {
 	var list []safetensors.Entry
 	var total int64
 	for _, t := range m.buffers {
@@ -168,6 +189,31 @@ func copyFile(from, to string) error {
 	}
 	_, err = io.Copy(out, io.LimitReader(in, maxCopied))
 	return errors.Join(err, out.Close())
+}
+
+// Forget removes what Keep put into a run folder, going by its list: a folder of somebody else
+// with such a name stays.
+func Forget(run string) error {
+	list := filepath.Join(run, keepFolder, listFile)
+	text, err := os.ReadFile(list)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return unreadable(list, err)
+	}
+	for _, name := range append(strings.Split(strings.TrimSpace(string(text)), "\n"), keepFolder+"/"+listFile) {
+		if !filepath.IsLocal(name) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(run, filepath.FromSlash(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return cannotWrite(run, err)
+		}
+	}
+	for _, dir := range []string{keepFolder, tokenizerFolder} {
+		os.Remove(filepath.Join(run, dir)) // fails, as it should, where something else is in it
+	}
+	return nil
 }
 
 // KeepAgain copies what one run folder keeps into another; one that keeps nothing leaves the

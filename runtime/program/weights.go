@@ -78,13 +78,14 @@ func (w *foreignWeights) load(state *slabs) error {
 }
 
 // keepWeights puts what an export needs into the run folder: from the folder of --from, or
-// from the run that is gone on with in another folder.
+// from the run that is gone on with in another folder. A run that begins by itself has nothing
+// of one that began here before and came to no checkpoint.
 func (s *session) keepWeights() error {
 	if s.foreign != nil {
 		return s.foreign.matching.Keep(s.out)
 	}
 	if s.from == nil {
-		return nil
+		return hf.Forget(s.out)
 	}
 	before := filepath.Dir(filepath.Clean(s.from.Path))
 	a, err := os.Stat(before)
