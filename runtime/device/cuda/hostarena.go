@@ -3,10 +3,13 @@
 package cuda
 
 import (
+	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/megatrain/mtc/runtime/device"
 )
@@ -87,12 +90,16 @@ func (d *Device) back(p *pending) {
 	}
 }
 
-// touch makes the system back memory. Who writes there meanwhile loses nothing.
+// touch makes the system back memory. Who writes there meanwhile loses nothing: where the kernel
+// cannot be asked, a word of each page is added to, with zero and in one go.
 func touch(b []byte) {
 	if syscall.Madvise(b, madvPopulateWrite) == nil {
 		return
 	}
-	// An older kernel: the owner's first writes do it, and registering does.
+	page := os.Getpagesize()
+	for at := 0; at < len(b); at += page {
+		atomic.AddUint32((*uint32)(unsafe.Pointer(&b[at])), 0)
+	}
 }
 
 // Settle waits until all host arenas are touched and, as far as may be, locked. What is not
