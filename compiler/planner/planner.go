@@ -72,7 +72,7 @@ func Need(p *plan.Plan) (deviceBytes, hostBytes int64) {
 // have together: a second or two of building.
 const (
 	keepBest  = 6
-	mostTasks = 240_000
+	mostTasks = 200_000
 	mostSmall = 220
 )
 
@@ -175,7 +175,24 @@ func plainFirst(best []*candidate) []*candidate {
 	for n < len(best) && best[n].seconds <= best[0].seconds*near {
 		n++
 	}
-	slices.SortStableFunc(best[:n], func(a, b *candidate) int { return a.fuss() - b.fuss() })
+	slices.SortStableFunc(best[:n], func(a, b *candidate) int {
+		if d := a.fuss() - b.fuss(); d != 0 {
+			return d
+		}
+		return a.tasks() - b.tasks() // what is made up of fewer tasks has fewer gaps too
+	})
+	return best
+}
+
+// withoutLong leaves out candidates whose schedules are too long to build and look at in a
+// second or two, where another is nearly as fast.
+func withoutLong(best []*candidate) []*candidate {
+	short := func(c *candidate) bool { return c.tasks() <= mostTasks }
+	for _, c := range best {
+		if short(c) && c.seconds <= 1.02*best[0].seconds {
+			return slices.DeleteFunc(slices.Clone(best), func(c *candidate) bool { return !short(c) })
+		}
+	}
 	return best
 }
 
@@ -198,7 +215,7 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 	var won *Choice
 	var others []Other
 	built, tasks := 0, 0
-	for _, c := range best {
+	for _, c := range withoutLong(best) {
 		if built >= keepBest || built > 0 && tasks+c.tasks() > mostTasks {
 			break
 		}
