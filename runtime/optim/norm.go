@@ -2,6 +2,7 @@ package optim
 
 import (
 	"math"
+	"sync"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -48,9 +49,13 @@ const (
 	normWarp    = 32
 )
 
+var rows = sync.Pool{New: func() any { return new([normRow]float64) }}
+
 // blockSquares is the sum of squares of a block.
 func blockSquares(g []float32) float64 {
-	var acc [normRow]float64
+	acc := rows.Get().(*[normRow]float64) // on the heap, as the loop is called through a pointer
+	defer rows.Put(acc)
+	clear(acc[:])
 	for len(g) > 0 {
 		n := min(len(g), normRow)
 		vec.AddSquares(acc[:], g[:n])
