@@ -25,7 +25,7 @@ import (
 type packFlags struct {
 	out, tokenizer, template, format, key, loss, overlong string
 	seq, shard, record                                    int64
-	apart, strict, json, quiet                            bool
+	apart, strict, json                                   bool
 	workers                                               int
 }
 
