@@ -346,7 +346,9 @@ func (b *blas) find(d *Device, m *device.Matmul) (p *product, whole bool, err er
 func (b *blas) look(d *Device, m *device.Matmul) (*product, error) {
 	key := productKey{m: m.M, n: m.N, k: m.K, lda: m.LDA, ldd: m.LDD, transA: m.TransA, transB: m.TransB,
 		da: m.DA, db: m.DB, dd: m.DD, bias: !m.Bias.Nil(), epilogue: m.Epilogue, aux: !m.Aux.Nil()}
-	all := d.resolve(m.Aux) | d.resolve(m.A) | d.resolve(m.B) | d.resolve(m.C) | d.resolve(m.D) | d.resolve(m.Bias) | 256
+	// More than 16 bytes are not told apart: the same product must have the same bits wherever its
+	// operands lie, in a forward pass and where it is made again.
+	all := d.resolve(m.Aux) | d.resolve(m.A) | d.resolve(m.B) | d.resolve(m.C) | d.resolve(m.D) | d.resolve(m.Bias) | 16
 	key.align = 1 << bits.TrailingZeros64(all)
 	for _, p := range b.plans {
 		if p.key == key {
