@@ -26,12 +26,12 @@ demo: build ## train models/nano.mt on the Go standard library's source and samp
 test: lint unit race ## the whole CPU test suite; CI runs this
 
 unit: ## all tests, with and without the SIMD code
-	$(GO) test ./...
+	$(GO) test -timeout 40m ./...
 	GOEXPERIMENT=simd $(GO) test ./runtime/...
 
 race: ## the packages with lanes under the race detector (needs a C compiler)
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
-		echo "$(GO) test -race $(RACE)"; CGO_ENABLED=1 $(GO) test -race $(RACE); \
+		echo "$(GO) test -race $(RACE)"; CGO_ENABLED=1 $(GO) test -timeout 40m -race $(RACE); \
 	else echo "race: skipped, the race detector needs a C compiler and there is none"; fi
 
 lint: ## gofmt and vet
@@ -44,7 +44,7 @@ staticcheck: ## staticcheck, fetched as a module
 	GOEXPERIMENT=simd $(GO) run $(STATICCHECK) ./runtime/vec ./runtime/optim ./runtime/gemm
 
 golden: ## rewrite every golden file (then read the diff)
-	MTC_UPDATE=1 $(GO) test ./...
+	MTC_UPDATE=1 $(GO) test -timeout 40m ./...
 
 models: build ## compile every model of models/ without building its program
 	@for m in $$(ls models/*.mt | grep -v '/llama.mt'); do \

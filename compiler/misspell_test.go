@@ -154,7 +154,7 @@ func identifiers(text string) []identifier {
 				if strings.HasPrefix(strings.TrimSpace(line), "block") || strings.HasPrefix(strings.TrimSpace(line), "model") && strings.Contains(text[start:], "{") && !strings.Contains(line, " = llama(") && depth > 0 {
 					declares = declares || prev == "(" || prev == ","
 				}
-				if strings.HasPrefix(line, "            ") && depth > 0 && prev == "," && strings.Contains(text[:start], "model llama(") && !strings.Contains(text[:start], "{") {
+				if strings.HasPrefix(line, "  ") && depth > 0 && prev == "," && !strings.Contains(text[:start], "{") {
 					declares = true // the second line of a parameter list
 				}
 				if name == "i" && (prev == "[" || prev == "{") {
