@@ -171,9 +171,9 @@ def train(model, rows, record, steps, device, micro, compiled):
         [{"params": matrices, "weight_decay": o["Decay"]}, {"params": vectors, "weight_decay": 0.0}],
         lr=1.0, betas=(o["Beta1"], o["Beta2"]), eps=o["Eps"], fused=True)
     if compiled:
-        import torch._dynamo
+        from torch import _dynamo
 
-        torch._dynamo.config.suppress_errors = True  # what cannot be compiled runs as it is
+        _dynamo.config.suppress_errors = True  # what cannot be compiled runs as it is
     loss_of = torch.compile(model) if compiled else model
     losses, parts = [], rows.batch // micro
     for step in range(steps):
