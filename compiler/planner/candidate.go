@@ -58,6 +58,9 @@ func (c *candidate) names() string {
 // tasks is how long the schedule is, about.
 func (c *candidate) tasks() int {
 	n := int(c.v.micros) * c.v.perMicro
+	if c.placement != "stream" {
+		return n + 24*len(c.v.slabs) // nothing crosses the link for a group
+	}
 	return n + int(c.groups)*24*len(c.v.slabs)
 }
 

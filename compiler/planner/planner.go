@@ -145,12 +145,15 @@ func (s *search) run() (*Choice, error) {
 	var best []*candidate
 	arrangements := s.arrange()
 	s.considered = len(arrangements)
+	found := map[string]bool{} // placements of which something fits
 	for _, a := range arrangements {
-		// The best of each kind is built, so that a plain plan wins over one that gains nothing.
-		if len(best) >= keepBest && a.least >= best[keepBest-1].seconds || s.small > mostSmall {
-			break
+		// The best of each kind is built, so that a plain plan wins over one that gains nothing, and
+		// an estimate that is too good for all of a placement does not hide the others.
+		if found[a.placement] && (len(best) >= keepBest && a.least >= best[keepBest-1].seconds || s.small > mostSmall) {
+			continue
 		}
 		for _, c := range s.fit(a) {
+			found[a.placement] = true
 			at, _ := slices.BinarySearchFunc(best, c, func(x, y *candidate) int {
 				if x.seconds <= y.seconds {
 					return -1
@@ -196,6 +199,29 @@ func withoutLong(best []*candidate) []*candidate {
 	return best
 }
 
+// firstOfEach puts the best candidate of each placement first, so that estimates which are
+// wrong in the same way for all of a kind do not crowd out the others; those that were left out for
+// their length come last.
+func firstOfEach(short, all []*candidate) []*candidate {
+	var out []*candidate
+	put := func(c *candidate) {
+		if !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	kinds := map[string]bool{}
+	for _, c := range short {
+		if !kinds[c.placement] {
+			kinds[c.placement] = true
+			put(c)
+		}
+	}
+	for _, c := range slices.Concat(short, all) {
+		put(c)
+	}
+	return out
+}
+
 // fuss is how much goes on in a plan besides computing.
 func (c *candidate) fuss() int {
 	if c.placement != "stream" {
@@ -215,9 +241,15 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 	var won *Choice
 	var others []Other
 	built, tasks := 0, 0
-	for _, c := range withoutLong(best) {
-		if built >= keepBest || built > 0 && tasks+c.tasks() > mostTasks {
+	seen := map[string]bool{}
+	for _, c := range firstOfEach(withoutLong(best), best) {
+		if built >= keepBest || built > 0 && tasks+c.tasks() > mostTasks && c.seconds*near >= won.Timeline.Seconds {
 			break
+		}
+		if o := fmt.Sprintf("%+v", c.options(s)); seen[o] {
+			continue
+		} else {
+			seen[o] = true
 		}
 		x, err := s.build(c)
 		if err != nil {

@@ -233,3 +233,25 @@ func TestWrongText(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestStreamsDoNotHideResidence: where estimates of streams are too good, the plan that needs none
+// is built beside them all the same. A 7B on a large GPU is the case where that was missed.
+func TestStreamsDoNotHideResidence(t *testing.T) {
+	m, err := cost.Find("h200", "cuda")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := compiler.Options{Path: "../../models/qwen2.5-7b.mt", Target: "cuda"}
+	free, err := choose(t, Request{Options: o, Machine: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Placement = "resident"
+	pinned, err := choose(t, Request{Options: o, Machine: m, Pinned: map[string]bool{"placement": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if free.Timeline.Seconds > 1.03*pinned.Timeline.Seconds {
+		t.Errorf("%.1f s a step are planned, %.1f s when resident is asked for", free.Timeline.Seconds, pinned.Timeline.Seconds)
+	}
+}
