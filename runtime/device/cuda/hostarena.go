@@ -19,6 +19,10 @@ const (
 	// pinChunk is how much one call registers; calls run side by side. A copy that crosses a
 	// boundary is cut there.
 	pinChunk = 1 << 30
+	// touchPiece is how much a core touches at a time. Large shares leave cores idle at the end:
+	// with 16 of them, pieces of 64 MiB came to 22 GiB/s and whole chunks to 10 (one H200's host,
+	// memory that its system had already).
+	touchPiece = 64 << 20
 )
 
 // registrars is how many threads register memory at a time: the driver takes one lock for parts
@@ -80,14 +84,27 @@ func (d *Device) back(p *pending) {
 		lo := int64(i) * pinChunk
 		chunk := p.slab[lo:min(lo+pinChunk, int64(len(p.slab)))]
 		b.work.Go(func() {
-			b.cores <- struct{}{}
-			touch(chunk)
-			<-b.cores
+			b.touch(chunk)
 			b.lock <- struct{}{}
 			p.ok[i] = d.hostRegister(addressOf(chunk), int64(len(chunk))) == nil
 			<-b.lock
 		})
 	}
+}
+
+// touch touches a chunk on all cores that are free.
+func (b *backing) touch(chunk []byte) {
+	var pieces sync.WaitGroup
+	for len(chunk) > 0 {
+		piece := chunk[:min(touchPiece, len(chunk))]
+		chunk = chunk[len(piece):]
+		pieces.Go(func() {
+			b.cores <- struct{}{}
+			touch(piece)
+			<-b.cores
+		})
+	}
+	pieces.Wait()
 }
 
 // touch makes the system back memory. Who writes there meanwhile loses nothing: where the kernel
