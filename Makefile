@@ -79,7 +79,7 @@ tokenizer-check: ## tokenizers against Hugging Face's `tokenizers` on 12 MB of m
 html: ## the pages of `mtc inspect --html` in a headless Chromium, where there is one
 	@bash tools/html/check.sh
 
-size: ## lines of the runtime outside ops, against its budget
+size: ## lines of the runtime outside ops, against its budgets
 	@bash tools/size.sh
 
 clean: ## remove what was built
