@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Counts the lines of Go in runtime/ outside ops, tests and generated files (the emulation of CUDA is
 # one), by package, against two budgets: the core, without which no step runs, stays lean; what
-# surrounds it (text, conversations, other tools' files, measuring) may be larger, and a step links
+# surrounds it (text, conversations, other tools' files, measuring) may be larger, and a step runs
 # none of it.
 set -euo pipefail
 core_budget=${MTC_RUNTIME_BUDGET:-22000}
