@@ -2,6 +2,17 @@ package memplan
 
 import "github.com/megatrain/mtc/runtime/plan"
 
+// Need is the memory that a run of a plan takes, with what libraries and the process itself need. On
+// a CPU all of it is the host's.
+func Need(p *plan.Plan) (deviceBytes, hostBytes int64) {
+	d, h := Peak(p)
+	h += RuntimeBytes(p)
+	if p.Target == "cpu" {
+		return 0, d + h
+	}
+	return d + Reserve(p.Target), h
+}
+
 // RuntimeBytes is what a process of the plan needs besides its arenas: the program itself,
 // the Go runtime, packing buffers of the matrix products, the prepared tasks and the window
 // of the data it reads. Measured on programs of several sizes.

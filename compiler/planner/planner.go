@@ -59,14 +59,7 @@ type Other struct {
 }
 
 // Need is the memory of a plan as a run takes it.
-func Need(p *plan.Plan) (deviceBytes, hostBytes int64) {
-	d, h := memplan.Peak(p)
-	h += memplan.RuntimeBytes(p)
-	if p.Target == "cpu" {
-		return 0, d + h
-	}
-	return d + memplan.Reserve(p.Target), h
-}
+func Need(p *plan.Plan) (deviceBytes, hostBytes int64) { return memplan.Need(p) }
 
 // keepBest is how many fitted candidates are built whole, and mostTasks how many tasks they may
 // have together: a second or two of building.

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // Comparison is a measured step beside the prediction of it. Times are seconds a step.
@@ -18,6 +20,7 @@ type Comparison struct {
 	Steps   int     `json:"steps"`
 	Step    Pair    `json:"step"`
 	Waiting Pair    `json:"waiting"` // of the compute lane, for anything
+	Memory  []Used  `json:"memory"`  // in bytes; empty where the run did not say
 	Lanes   []Laned `json:"lanes"`
 	Kinds   []Kinds `json:"kinds"`
 	Worst   []Kinds `json:"worst"`
@@ -34,6 +37,26 @@ type Pair struct {
 
 // Off is how far the measured value is from the prediction, as a share of it.
 func (p Pair) Off() float64 { return p.Measured/p.Predicted - 1 }
+
+// Used is the memory that a run takes, with what libraries and the process itself need.
+type Used struct {
+	Memory string `json:"memory"` // "device" or "host"
+	Bytes  Pair   `json:"bytes"`
+}
+
+// used holds the memory that a run had in use against the plan's.
+func used(p *plan.Plan, m *Measurement) []Used {
+	dev, host := memplan.Need(p)
+	out := []Used{}
+	for _, u := range []Used{
+		{"device", Pair{float64(dev), float64(m.DeviceBytes)}}, {"host", Pair{float64(host), float64(m.HostBytes)}},
+	} {
+		if u.Bytes.Predicted > 0 && u.Bytes.Measured > 0 {
+			out = append(out, u)
+		}
+	}
+	return out
+}
 
 // Laned is a lane.
 type Laned struct {
@@ -61,8 +84,9 @@ func Compare(predicted, measured *Step) *Comparison {
 	m := measured.Measured
 	c := &Comparison{
 		Machine: predicted.Line.Machine, Device: m.Device, Steps: len(m.Steps),
-		Step:  Pair{predicted.Line.Seconds, measured.Line.Seconds},
-		Lanes: []Laned{}, Kinds: []Kinds{}, Worst: []Kinds{},
+		Step:   Pair{predicted.Line.Seconds, measured.Line.Seconds},
+		Memory: used(predicted.Plan, m),
+		Lanes:  []Laned{}, Kinds: []Kinds{}, Worst: []Kinds{},
 	}
 	for l := range device.NumLanes {
 		a, b := predicted.Line.Lanes[l], measured.Line.Lanes[l]
@@ -233,6 +257,12 @@ func (c *Comparison) Write(w io.Writer) {
 	for _, l := range c.Lanes {
 		fmt.Fprintf(w, "%-12s %10s %10s %10s %10s %10s %10s\n", l.Lane, Seconds(l.Busy.Predicted), Seconds(l.Busy.Measured), off(l.Busy),
 			Seconds(l.Exposed.Predicted), Seconds(l.Exposed.Measured), off(l.Exposed))
+	}
+	if len(c.Memory) > 0 {
+		fmt.Fprintf(w, "\n%-12s %10s %10s %10s\n", "memory", "predicted", "measured", "off")
+		for _, u := range c.Memory {
+			fmt.Fprintf(w, "%-12s %10s %10s %10s\n", u.Memory, bytesText(int64(u.Bytes.Predicted)), bytesText(int64(u.Bytes.Measured)), off(u.Bytes))
+		}
 	}
 	fmt.Fprintln(w, "\nfarthest from the prediction:")
 	for i, k := range c.Worst {

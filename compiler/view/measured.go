@@ -32,6 +32,8 @@ type Measurement struct {
 	Task []float64
 	// Untimed are the wall times of steps of the run that were not measured.
 	Untimed []float64
+	// DeviceBytes and HostBytes are the memory that the run had in use, 0: not known.
+	DeviceBytes, HostBytes int64
 }
 
 // Median is the middle of values; 0 of none.

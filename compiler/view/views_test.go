@@ -105,6 +105,7 @@ func TestCompare(t *testing.T) {
 	}
 	m := asMeasured(slower, 4, 1)
 	m.Untimed = []float64{1, 1, 1}
+	m.HostBytes = 32 << 20
 	measured, err := s.Measure(m)
 	if err != nil {
 		t.Fatal(err)

@@ -68,3 +68,18 @@ func TestAvailable(t *testing.T) {
 		}
 	}
 }
+
+// TestPeak: memory that is written to shows in the peak, and stays in it.
+func TestPeak(t *testing.T) {
+	before := Peak()
+	if before == 0 {
+		t.Skip("this system does not tell it")
+	}
+	b := make([]byte, 64<<20)
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	if got := Peak(); got < 64<<20 || got < before {
+		t.Errorf("%d bytes after %d bytes were written, %d before", got, len(b), before)
+	}
+}

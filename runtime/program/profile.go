@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/hostmem"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
@@ -115,6 +116,11 @@ func (s *session) profileOf(steps []engine.StepTimes) *telemetry.Profile {
 	f := &telemetry.Profile{
 		Version: telemetry.ProfileVersion, Model: p.Model, Hash: p.Hash, Tasks: len(p.Tasks), Compiler: p.Compiler,
 		Target: p.Target, Device: s.engine.Device().Name(), Machine: processor(), Unit: "ns", Untimed: []float64{},
+	}
+	f.HostBytes = hostmem.Peak()
+	if gpu, ok := s.engine.Device().(graphics); ok {
+		free, total := gpu.Free()
+		f.DeviceBytes = total - free
 	}
 	first := int64(-1)
 	timed := map[int64]bool{}

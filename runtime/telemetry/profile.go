@@ -30,8 +30,12 @@ type Profile struct {
 	Unit     string `json:"unit"`    // of all times: "ns"
 	// Untimed are the wall times of steady steps that were not timed, in seconds, for the cost
 	// of timing.
-	Untimed []float64     `json:"untimed"`
-	Steps   []ProfileStep `json:"steps"`
+	Untimed []float64 `json:"untimed"`
+	// DeviceBytes and HostBytes are the memory in use: of the GPU, whoever uses it, and the most that
+	// the process had of the host's; 0: not known. On a CPU all of it is the host's.
+	DeviceBytes int64         `json:"device_bytes,omitempty"`
+	HostBytes   int64         `json:"host_bytes,omitempty"`
+	Steps       []ProfileStep `json:"steps"`
 }
 
 // ProfileStep is a step. Its wall time is in seconds.
@@ -113,6 +117,8 @@ func (p *Profile) check() error {
 		return fmt.Errorf("its unit is %q, not ns", p.Unit)
 	case len(p.Steps) == 0:
 		return errors.New("it has no steps")
+	case p.DeviceBytes < 0 || p.HostBytes < 0:
+		return fmt.Errorf("%d bytes of the device and %d of the host were in use", p.DeviceBytes, p.HostBytes)
 	}
 	for _, s := range p.Untimed {
 		if !(s >= 0 && s < maxTime/1e9) {

@@ -11,7 +11,7 @@ import (
 func goodProfile() *Profile {
 	return &Profile{
 		Version: 1, Model: "m", Hash: "abc", Tasks: 4, Compiler: "devel", Target: "cpu", Device: "cpu (2 threads)", Machine: "a \"fast\" one",
-		Unit: "ns", Untimed: []float64{0.5, 0.25}, Steps: []ProfileStep{
+		Unit: "ns", Untimed: []float64{0.5, 0.25}, HostBytes: 1 << 40, Steps: []ProfileStep{
 			{5, "steady", 0.125, []ProfileTask{{2, 0, 10}, {3, 10, 10}}},
 			{6, "steady", 1e-7, []ProfileTask{{2, 20, 1 << 40}}},
 		},
@@ -51,6 +51,7 @@ func TestProfileRefused(t *testing.T) {
 	}{
 		"version":      {func(p *Profile) { p.Version = 7 }, "its version is 7"},
 		"no hash":      {func(p *Profile) { p.Hash = "" }, "names no plan"},
+		"memory":       {func(p *Profile) { p.DeviceBytes = -5 }, "-5 bytes of the device"},
 		"no steps":     {func(p *Profile) { p.Steps = nil }, "no steps"},
 		"order":        {func(p *Profile) { p.Steps[1].Step = 5 }, "step 5 stands behind step 5"},
 		"other task":   {func(p *Profile) { p.Steps[0].Tasks[0][0] = 4 }, "has a task 4"},
