@@ -8,6 +8,7 @@
 //
 // Matrix products are told in TFLOP/s instead; those of GPT-2 124M follow, with its other kernels.
 //
+// With -moe it times one mixture of experts instead, forward and backward, as a whole and by parts.
 // With -big it checks instead that offsets beyond 2^31 elements are right: the last rows of a
 // launch over more than that have the bits which they have alone. -emu runs on the emulation of
 // CUDA, at sizes given by flags, to try the program itself.
@@ -38,10 +39,11 @@ func main() {
 	only := flag.String("only", "", "kernels whose name has this text")
 	f32 := flag.Bool("f32", false, "activations and weights in f32")
 	big := flag.Bool("big", false, "check offsets beyond 2^31")
+	mixture := flag.Bool("moe", false, "time a mixture of experts")
 	emulate := flag.Bool("emu", false, "run on the emulation")
 	memory := flag.Int64("memory", 64<<30, "bytes of device memory to use")
 	flag.Parse()
-	if err := run(s, *only, *f32, *big, *emulate, *memory); err != nil {
+	if err := run(s, *only, *f32, *big, *mixture, *emulate, *memory); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -53,7 +55,7 @@ type sizes struct {
 	slab                      int64
 }
 
-func run(s sizes, only string, f32, big, emulate bool, memory int64) error {
+func run(s sizes, only string, f32, big, mixture, emulate bool, memory int64) error {
 	dev, err := open(f32, emulate)
 	if err != nil {
 		return err
@@ -68,6 +70,10 @@ func run(s sizes, only string, f32, big, emulate bool, memory int64) error {
 	}
 	r := &relay{to: m.queue}
 	m.queue = r
+	if mixture {
+		fmt.Println(dev.Name())
+		return moeLayer(m, r, emulate)
+	}
 	chosen := slices.DeleteFunc(append(benches(s, m), small(m, emulate)...), func(b bench) bool {
 		return b.name != copyName && !strings.Contains(b.name, only)
 	})
