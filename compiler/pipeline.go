@@ -70,6 +70,7 @@ var pipeline = []pass{
 	modelPass("prune", "drop what no output needs", func(s *state) { lower.Prune(s.res.Model, s.diags) }),
 	pass{Name: "identity", Doc: "note what a checkpoint depends on", Run: identify, Dump: func(s *state) string { return s.identity }}.back(),
 	pass{Name: "family", Doc: "see as which known model other programs can have it", Run: family, Dump: dumpFamily}.back(),
+	modelPass("adapters", "lay adapters beside the linears that the train block names, and freeze all else", func(s *state) { lower.Adapters(s.res.Model) }),
 	modelPass("fuse", "rewrite patterns of ops to fused ones", func(s *state) { lower.Fuse(s.res.Model) }),
 	modelPass("recompute", "note which units make again in backward what it reads", func(s *state) { lower.Recompute(s.res.Model, lowerOptions(s), s.diags) }),
 	modelPass("microbatch", "give B and T the sizes of one micro-batch", func(s *state) { lower.Microbatch(s.res.Model, lowerOptions(s), s.diags) }),

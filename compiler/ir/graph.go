@@ -36,6 +36,8 @@ type Weight struct {
 	Shape tensor.Shape
 	Role  op.Role
 	Span  source.Span
+	// Frozen says that it has no gradient.
+	Frozen bool
 }
 
 // Node is one op.

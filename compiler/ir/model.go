@@ -30,6 +30,7 @@ type Model struct {
 	Maps   []*WeightMap
 
 	Routers []*Router // of mixtures of experts, in forward order
+	LoRA    *LoRA     // nil: everything learns
 
 	Train *Train // nil without a train block
 }
@@ -113,6 +114,8 @@ type Param struct {
 	Init  plan.Init
 	Span  source.Span
 	Uses  int // number of units that bind it
+	// Frozen says that it never learns.
+	Frozen bool
 	// Parts, when not nil, are the parameters of a model that this one consists of, one after
 	// another: the same weight of each expert. It is then no parameter of the model itself.
 	Parts []*Param
@@ -151,6 +154,23 @@ type Train struct {
 	Precision   string
 	Documents   bool // several documents share a row, and are kept apart
 	Run         plan.Train
+}
+
+// LoRA is the adapters that learn where all else is frozen.
+type LoRA struct {
+	Span    source.Span
+	Rank    int64
+	Alpha   float64
+	Targets []*LoRATarget // in forward order
+}
+
+// LoRATarget is a linear that gets an adapter. A and B are its parameters, from the adapters
+// pass on.
+type LoRATarget struct {
+	Unit   *Unit
+	Node   *Node
+	Weight *Param
+	A, B   *Param
 }
 
 // NumParams is the number of parameters, tied ones once.

@@ -31,6 +31,7 @@ type Slab struct {
 	Offs   []int64 // in elements, one for each parameter
 	Elems  int64   // including alignment gaps
 	Decay  int64   // the first Decay elements have weight decay
+	Frozen bool    // none of it learns; frozen slabs stand last
 }
 
 // UnitBinding joins a unit to its template and slabs.
@@ -83,6 +84,7 @@ type SlabLayout struct {
 	Weights []int   // indices of Graph.Weights
 	Offs    []int64 // in elements
 	Elems   int64
+	Frozen  bool // no gradients
 }
 
 // Function is a list of statements over places.

@@ -27,7 +27,7 @@ func (f *File) Plan() (*plan.Plan, error) {
 	for i, s := range f.Slabs {
 		b.slabs[s.Name] = i
 		p.Slabs = append(p.Slabs, plan.Slab{
-			Name: s.Name, Elems: s.Elems, Resident: s.Resident, Grad: b.buffers[s.Name+".grad"], HalfGrad: !s.Resident && f.GradPrecision == "bf16",
+			Name: s.Name, Elems: s.Elems, Frozen: s.Frozen, Resident: s.Resident, Grad: b.buffers[s.Name+".grad"], HalfGrad: !s.Resident && f.GradPrecision == "bf16",
 		})
 	}
 	for i := range f.Tasks {

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -109,11 +110,11 @@ func newContents(v *verifier) *contents {
 	c.partials, c.hostPartials = filled(int(p.Micros)), filled(int(p.Micros))
 	for i, s := range p.Slabs {
 		c.fill(s.Weight, 0, thing{what: weights, of: int32(i)})
-		if s.Lo != plan.NoBuf {
-			c.fill(s.Lo, 0, thing{what: other})
+		for _, id := range []plan.BufID{s.Lo, s.M, s.V} {
+			if id != plan.NoBuf {
+				c.fill(id, 0, thing{what: other})
+			}
 		}
-		c.fill(s.M, 0, thing{what: other})
-		c.fill(s.V, 0, thing{what: other})
 	}
 	for _, t := range p.Tables {
 		c.fill(t.Buf, 0, thing{what: other})
@@ -247,7 +248,7 @@ func (c *contents) leave() error {
 	}
 	for u, unit := range p.Units {
 		f := c.v.units[u]
-		if train && len(unit.Slabs) > 0 && !f.loss && !f.backward {
+		if train && !f.loss && !f.backward && slices.ContainsFunc(unit.Slabs, func(s int) bool { return !p.Slabs[s].Frozen }) {
 			return fmt.Errorf("unit %s has weights and no backward", unit.Name)
 		}
 		for _, want := range []struct {
@@ -276,7 +277,7 @@ func (c *contents) leave() error {
 			return fmt.Errorf("the router of %s does not move, or does not report", r.Name)
 		}
 	}
-	for s := range p.Slabs {
+	for s := range p.Trained() {
 		if c.normed[s] != int32(c.step) {
 			return fmt.Errorf("the norm of slab %s is missing", p.Slabs[s].Name)
 		}
@@ -295,7 +296,7 @@ func (c *contents) leave() error {
 
 // finish shows that every slab has seen every step's update.
 func (c *contents) finish(steps int) error {
-	for s := range c.p.Slabs {
+	for s := range c.p.Trained() {
 		if c.updates[s] != int32(steps-1) {
 			return fmt.Errorf("slab %s: after %d steps and a drain %d updates are done", c.p.Slabs[s].Name, steps, c.updates[s]+1)
 		}

@@ -28,8 +28,8 @@ func (c *contents) compute(t *plan.Task, cp int) error {
 		if err != nil {
 			return err
 		}
-		if int(x.of) != s || x.step != c.version() {
-			return fmt.Errorf("%s holds %s; wanted slab %d after %d updates", c.p.Buffers[t.Bind.Weights[i]].Name, x, s, c.version())
+		if v := c.version(s); int(x.of) != s || x.step != v {
+			return fmt.Errorf("%s holds %s; wanted slab %d after %d updates", c.p.Buffers[t.Bind.Weights[i]].Name, x, s, v)
 		}
 	}
 	for i, v := range unit.In {
@@ -156,6 +156,9 @@ func (c *contents) backward(t *plan.Task, cp int) error {
 	}
 	group, _ := c.groupOf(t.Micro)
 	for i, g := range t.Bind.Grads {
+		if c.p.Slabs[unit.Slabs[i]].Frozen {
+			continue // bound to none (bindCheck)
+		}
 		x := thing{what: gradient, of: int32(unit.Slabs[i]), step: step, group: group, sums: 1}
 		if t.Bind.Add[i] {
 			old, err := c.get(g, cp, gradient)

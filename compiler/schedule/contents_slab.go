@@ -51,15 +51,18 @@ func (c *contents) prefetch(t *plan.Task, cp int) error {
 	if t.Src != c.p.Slabs[t.Slab].Weight || int(x.of) != t.Slab {
 		return fmt.Errorf("%s is not the home of slab %s", c.p.Buffers[t.Src].Name, c.p.Slabs[t.Slab].Name)
 	}
-	if x.step != c.version() {
-		return fmt.Errorf("it fetches %s, and the step computes with %d", x, c.version())
+	if v := c.version(t.Slab); x.step != v {
+		return fmt.Errorf("it fetches %s, and the step computes with %d", x, v)
 	}
 	c.fill(t.Dst, cp, x)
 	return nil
 }
 
-// version is how many updates the weights of this list have seen.
-func (c *contents) version() int32 {
+// version is how many updates the weights of a slab have seen in this list.
+func (c *contents) version(slab int) int32 {
+	if c.p.Slabs[slab].Frozen {
+		return 0
+	}
 	if c.list == plan.First || c.list == plan.Steady {
 		return int32(c.step)
 	}
@@ -68,6 +71,9 @@ func (c *contents) version() int32 {
 
 func (c *contents) norm(t *plan.Task, cp int) error {
 	step := int32(c.step - t.Back)
+	if c.p.Slabs[t.Slab].Frozen {
+		return fmt.Errorf("what is frozen has no gradient")
+	}
 	if c.normed[t.Slab] == step {
 		return fmt.Errorf("the slab's norm of this step is made twice")
 	}
@@ -145,7 +151,7 @@ func (c *contents) reduce(t *plan.Task, cp int) error {
 	}
 	x.sums = max(x.sums, lossKnown)
 	if t.Bind.Norms != plan.NoBuf {
-		for s, n := range c.norms {
+		for s, n := range c.norms[:c.p.Trained()] {
 			if n != step {
 				return fmt.Errorf("the norm of slab %s is missing", c.p.Slabs[s].Name)
 			}
@@ -186,6 +192,9 @@ func (c *contents) report(t *plan.Task, cp int) error {
 
 func (c *contents) update(t *plan.Task, cp int) error {
 	step, slab := int32(c.step-t.Back), &c.p.Slabs[t.Slab]
+	if slab.Frozen {
+		return fmt.Errorf("it updates what is frozen")
+	}
 	if c.updates[t.Slab] == step {
 		return fmt.Errorf("the slab is updated twice in step %d", step)
 	}

@@ -98,7 +98,7 @@ func (b *builder) leftoverAhead(s int, next []fetch) {
 		if n == 0 {
 			break
 		}
-		if f.slab != s {
+		if f.slab != s && !b.p.Slabs[f.slab].Frozen {
 			s = f.slab
 			b.leftover(s)
 			n--

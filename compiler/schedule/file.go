@@ -89,6 +89,8 @@ type FileSlab struct {
 	Resident bool `json:"resident"`
 	// Decayed is how many of its parameters weight decay reaches: those of matrices.
 	Decayed int64 `json:"decayed"`
+	// Frozen says that it has weights alone: nothing of it learns.
+	Frozen bool `json:"frozen,omitempty"`
 }
 
 // FileBuffer is a buffer.
@@ -161,7 +163,7 @@ func FileOf(p *plan.Plan) *File {
 		f.Lanes = append(f.Lanes, l.String())
 	}
 	for _, s := range p.Slabs {
-		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params), s.Resident, decayed(&s)})
+		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params), s.Resident, decayed(&s), s.Frozen})
 	}
 	purpose := purposes(p)
 	for i, b := range p.Buffers[1:] {

@@ -15,12 +15,13 @@ func (b *builder) settle(o *Options) error {
 	for _, name := range o.KeepNames {
 		named[name] = true
 	}
-	var streaming []int
+	var streaming []int // those whose gradients leave
 	for i := range b.p.Slabs {
 		s := &b.p.Slabs[i]
 		s.Resident = o.Placement == Resident || named[s.Name] || len(named) == 0 && int64(i) < o.Keep
 		delete(named, s.Name)
-		if !s.Resident {
+		b.streams = b.streams || !s.Resident
+		if b.leaving(i) {
 			streaming = append(streaming, i)
 		}
 	}
@@ -29,8 +30,7 @@ func (b *builder) settle(o *Options) error {
 			return fmt.Errorf("no slab is called %q; there are %s", name, b.slabNames())
 		}
 	}
-	b.streams = len(streaming) > 0
-	b.half = o.HalfGrads && b.streams
+	b.half = o.HalfGrads && len(streaming) > 0
 	b.home = make([]bool, len(b.p.Slabs))
 	if b.clip || b.groups > 1 {
 		n := o.DeviceGrads
@@ -72,7 +72,7 @@ func (b *builder) slabNames() string {
 // hostSum reports whether a slab's gradient is whole on the host only: groups of micro-batches
 // add up there.
 func (b *builder) hostSum(s int) bool {
-	return b.groups > 1 && !b.p.Slabs[s].Resident && !b.home[s]
+	return b.groups > 1 && b.leaving(s) && !b.home[s]
 }
 
 // hostNorms reports whether norms are reduced on the host lane: where some are made there.
@@ -81,7 +81,7 @@ func (b *builder) hostNorms() bool { return b.sums }
 // early reports whether a slab is updated in the step that made its gradient, by a host that
 // the scalars reach one by one.
 func (b *builder) early(s int) bool {
-	return !b.clip && !b.p.Slabs[s].Resident && !b.hostSum(s)
+	return !b.clip && b.leaving(s) && !b.hostSum(s)
 }
 
 // somehow reports whether any slab is as f says.
@@ -95,7 +95,10 @@ func (b *builder) somehow(f func(s int) bool) bool {
 }
 
 func (b *builder) streaming(s int) bool { return !b.p.Slabs[s].Resident }
-func (b *builder) staying(s int) bool   { return b.p.Slabs[s].Resident }
+
+// leaving and staying tell slabs that learn by where they do: their gradients leave, or stay.
+func (b *builder) leaving(s int) bool { return !b.p.Slabs[s].Frozen && !b.p.Slabs[s].Resident }
+func (b *builder) staying(s int) bool { return !b.p.Slabs[s].Frozen && b.p.Slabs[s].Resident }
 
 // linkBytes is the size of a slab's gradient on the link and on the host.
 func (b *builder) linkBytes(s *plan.Slab) int64 {
@@ -146,12 +149,12 @@ func (b *builder) round(s, u int) {
 func (b *builder) joinNorms() {
 	p := b.p
 	const f64 = 8
-	for s := 0; s < len(p.Slabs); s++ {
+	for s := 0; s < p.Trained(); s++ {
 		if b.hostSum(s) {
 			continue
 		}
 		end := s + 1
-		for end < len(p.Slabs) && !b.hostSum(end) {
+		for end < p.Trained() && !b.hostSum(end) {
 			end++
 		}
 		at, n := int64(s)*f64, int64(end-s)*f64

@@ -80,14 +80,22 @@ func (b *builder) layoutWeights() {
 			home, train = devWeights, devTrain
 		}
 		s.Weight = b.buffer(home, s.Name+".weight", b.weightBytes(s), memplan.Static)
+		b.weight = append(b.weight, s.Weight)
+		if s.Frozen {
+			continue
+		}
 		if b.p.Bf16() {
 			s.Lo = b.buffer(train, s.Name+".lo", s.Elems*2, memplan.Static)
 		}
 		s.M = b.buffer(train, s.Name+".m", s.Elems*f32, memplan.Static)
 		s.V = b.buffer(train, s.Name+".v", s.Elems*f32, memplan.Static)
-		b.weight = append(b.weight, s.Weight)
 	}
-	b.slots(b.weight, devWeights, "weight", slotsOf{int(b.p.Slots), b.ownSlots}, b.weightBytes, b.streaming)
+	// What is frozen and what learns differ much in size, so that each has slots of its own.
+	n, lora := slotsOf{int(b.p.Slots), b.ownSlots}, b.p.Trained() < len(b.p.Slabs)
+	b.slots(b.weight, devWeights, "weight", n, b.weightBytes, func(s int) bool { return b.streaming(s) && b.p.Slabs[s].Frozen == lora })
+	if lora {
+		b.slots(b.weight, devWeights, "adapter", n, b.weightBytes, b.leaving)
+	}
 	b.genWeight = slices.Clone(b.weight)
 	for i := range b.p.Slabs {
 		if s := &b.p.Slabs[i]; b.pooled(i) {
@@ -208,7 +216,7 @@ func (b *builder) layoutIO() {
 	p.HostTargets = b.parity(hostIO, "host.targets", p.Micros*targets)
 	p.HostScalars = b.parity(hostIO, "host.scalars", plan.NumScalars*f64)
 	p.Results = b.parity(hostIO, "results", plan.NumScalars*f64)
-	norms := int64(len(p.Slabs)) * f64
+	norms := int64(p.Trained()) * f64
 	for i := range p.Slabs {
 		if b.early(i) {
 			p.Slabs[i].Scalars = static(hostIO, p.Slabs[i].Name+".scalars", plan.NumScalars*f64)

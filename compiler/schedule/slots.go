@@ -15,7 +15,7 @@ func (b *builder) layoutGrads() {
 	b.grad, b.link, b.stage = make([]plan.BufID, n), make([]plan.BufID, n), make([]plan.BufID, n)
 	whole := b.clip || b.groups > 1
 	if whole {
-		for i := range b.p.Slabs {
+		for i := range b.p.Trained() {
 			s := &b.p.Slabs[i]
 			arena, size := hostTrain, b.linkBytes(s)
 			if s.Resident {
@@ -38,10 +38,10 @@ func (b *builder) layoutGrads() {
 	if b.half {
 		passing = b.every // only compute touches them
 	}
-	b.slots(b.grad, devTrain, name, slotsOf{passing, 0}, gradBytes, func(s int) bool { return b.streaming(s) && (b.half || !b.home[s]) })
+	b.slots(b.grad, devTrain, name, slotsOf{passing, 0}, gradBytes, func(s int) bool { return b.leaving(s) && (b.half || !b.home[s]) })
 	copy(b.link, b.grad)
 	if b.half {
-		b.slots(b.link, devTrain, "grad.rounded", slotsOf{int(b.p.GradSlots), 0}, b.linkBytes, func(s int) bool { return b.streaming(s) && !b.home[s] })
+		b.slots(b.link, devTrain, "grad.rounded", slotsOf{int(b.p.GradSlots), 0}, b.linkBytes, func(s int) bool { return b.leaving(s) && !b.home[s] })
 		for i := range b.p.Slabs {
 			if b.home[i] {
 				b.link[i] = b.p.Slabs[i].Grad
@@ -55,7 +55,7 @@ func (b *builder) layoutGrads() {
 		b.sharedSlots(b.stage, "stage", b.hostSlots, func(s int) bool { return b.home[s] || b.hostSum(s) })
 	}
 	if !whole {
-		for i := range b.p.Slabs {
+		for i := range b.p.Trained() {
 			s := &b.p.Slabs[i]
 			if s.Grad = b.grad[i]; !s.Resident {
 				s.Grad = b.stage[i]

@@ -17,7 +17,7 @@ func (b *builder) survey() error {
 		b.p.Templates = append(b.p.Templates, t.Name)
 	}
 	for _, s := range b.prog.Slabs {
-		ps := plan.Slab{Name: s.Name, Elems: s.Elems, Decay: s.Decay}
+		ps := plan.Slab{Name: s.Name, Elems: s.Elems, Decay: s.Decay, Frozen: s.Frozen}
 		for i, q := range s.Params {
 			shape := make([]int64, len(q.Shape))
 			for k, d := range q.Shape {
@@ -69,6 +69,10 @@ func (b *builder) survey() error {
 		if len(units) == 0 {
 			return fmt.Errorf("slab %s: no unit uses it", b.p.Slabs[s].Name)
 		}
+		b.ring[s] = -1
+		if b.p.Slabs[s].Frozen {
+			continue
+		}
 		for _, u := range slices.Backward(units) {
 			if t := b.template(u); t.Funcs[plan.Loss] != nil || t.Funcs[plan.Backward] != nil {
 				b.contributors[s] = append(b.contributors[s], u)
@@ -77,7 +81,6 @@ func (b *builder) survey() error {
 		if len(b.contributors[s]) == 0 {
 			return fmt.Errorf("slab %s: no unit makes its gradient", b.p.Slabs[s].Name)
 		}
-		b.ring[s] = -1
 	}
 	for _, ub := range b.prog.Units {
 		for _, s := range ub.Slabs {

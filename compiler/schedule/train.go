@@ -62,7 +62,7 @@ func (b *builder) feedStep() {
 
 // leftover emits the update of a slab with the gradient of the step before, once a list.
 func (b *builder) leftover(s int) {
-	if !b.updated[s] {
+	if !b.updated[s] && !b.p.Slabs[s].Frozen {
 		b.updated[s] = true
 		if b.home[s] {
 			b.sendHome(s)
@@ -126,7 +126,7 @@ func (b *builder) backwardUnit(u, g int) {
 	}
 	for x := u; x >= u-b.chain[u]; x-- {
 		for _, s := range b.p.Units[x].Slabs {
-			if c := b.contributors[s]; c[len(c)-1] == x {
+			if c := b.contributors[s]; len(c) > 0 && c[len(c)-1] == x {
 				b.gradDone(s, x, g)
 			}
 		}
@@ -190,7 +190,7 @@ func (b *builder) reduce(lane device.Lane, norms bool) int {
 	if norms {
 		t.Bind.Norms = p.Norms
 		t.Reads = append(t.Reads, p.Norms)
-		t.FLOPs += int64(len(p.Slabs))
+		t.FLOPs += int64(p.Trained())
 	}
 	for _, r := range t.Reads {
 		t.Moved += p.Buffers[r].Bytes

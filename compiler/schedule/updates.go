@@ -93,7 +93,7 @@ func (h *hostRun) visit(v visit) {
 		for _, s := range b.p.Units[u].Slabs {
 			h.compute = max(h.compute, h.left[b.link[s]])
 			c := b.contributors[s]
-			if c[len(c)-1] != u || v.group < b.groups-1 {
+			if len(c) == 0 || c[len(c)-1] != u || v.group < b.groups-1 {
 				continue
 			}
 			if b.early(s) {

@@ -163,7 +163,7 @@ func (v *verifier) gatherFacts() {
 					v.takers[p.Units[t.Unit].In[k]]++
 				}
 			}
-			for _, s := range p.Units[t.Unit].Slabs {
+			for _, s := range p.Units[t.Unit].Slabs { // of frozen ones nothing is asked
 				v.needs[s]++
 			}
 		}

@@ -167,6 +167,9 @@ func (c *bindCheck) compute() {
 			return
 		}
 		for i, g := range b.Grads {
+			if frozen := c.p.Slabs[unit.Slabs[i]].Frozen; frozen != (g == plan.NoBuf) || frozen && b.Add[i] {
+				c.fail("it binds a gradient to what is frozen, or none to what learns")
+			}
 			c.listed("gradient", t.Writes, g)
 			if b.Add[i] {
 				c.listed("gradient", t.Reads, g)

@@ -135,6 +135,10 @@ func (b *builder) bindGrads(t *plan.Task, u, m, k int) {
 		t.Bind.DIn = append(t.Bind.DIn, d)
 	}
 	for _, s := range unit.Slabs {
+		if b.p.Slabs[s].Frozen {
+			t.Bind.Grads, t.Bind.Add = append(t.Bind.Grads, plan.NoBuf), append(t.Bind.Add, false)
+			continue
+		}
 		first := m == 0 || k == 0 && b.hostSum(s)
 		g, add := b.grad[s], !first || b.contributors[s][0] != u
 		t.Bind.Grads = append(t.Bind.Grads, g)

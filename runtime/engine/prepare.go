@@ -78,7 +78,7 @@ func (e *Engine) resolve(t *plan.Task, parity int) (command, error) {
 			Norms:    e.Ptr(t.Bind.Norms, copyOf),
 			Partials: e.Ptr(t.Bind.Partials, copyOf),
 			Scalars:  e.Ptr(t.Bind.Scalars, copyOf),
-			Slabs:    int64(len(e.plan.Slabs)),
+			Slabs:    int64(e.plan.Trained()),
 			Micros:   e.plan.Micros,
 		}
 	case plan.Update:

@@ -72,6 +72,7 @@ type Plan struct {
 	SavedInputs int64
 
 	Train Train
+	LoRA  LoRA // Rank 0: none
 
 	Foreign []Foreign // how a Hugging Face checkpoint keeps the weights; empty: it is not known
 	Family  Family
@@ -168,6 +169,9 @@ type Slab struct {
 	Elems  int64
 	Decay  int64 // the first Decay elements have weight decay
 	Params []Param
+	// Frozen says that nothing of the slab learns: it has weights, in what the device computes in,
+	// and neither a master's other half, nor moments, nor a gradient. Frozen slabs stand last.
+	Frozen bool
 	// Resident says that the slab lives on the device: weights, gradient and state are there,
 	// and the compute lane updates it. Else they are on the host, and it streams.
 	Resident bool

@@ -10,7 +10,7 @@ import (
 	"github.com/megatrain/mtc/runtime/tensor"
 )
 
-// CheckNaN puts a check behind every launch of training and evaluation, for each f32 value that
+// CheckNaN puts a check behind every launch of training and evaluation, for each value that
 // it sets, and before the first launch that reads a weight. So the first value that is not
 // finite is found where it is made. What lies in the rows of experts is left out: behind the
 // last row in use there is whatever was there before.
@@ -55,15 +55,22 @@ func checked(f *fn) []*inst {
 }
 
 func appendCheck(out []*inst, in *inst, v *value, what string) []*inst {
-	if v.typ.DType != tensor.F32 {
+	t := v.typ.DType
+	if t == tensor.I32 {
 		return out
 	}
-	width := v.rowBytes
-	if width == 0 {
-		width = v.bytes
+	pitch := v.rowBytes
+	if pitch == 0 {
+		pitch = v.bytes
+	}
+	pitch /= t.Size()
+	width := pitch
+	// Behind the last logit of a row there may be anything.
+	if s := v.typ.Shape; v.rowBytes != 0 && len(s) == 3 && s.Last().N < pitch {
+		width = s.Last().N
 	}
 	return append(out, &inst{
-		call:   finite.Call(v.rowBytes != 0, width/tensor.F32.Size(), what, v.name, lineText(in.span)),
+		call:   finite.Call(v.rowBytes != 0, width, pitch, t, what, v.name, lineText(in.span)),
 		launch: &finite.Def.Forward, reads: []operand{{name: "x", v: v}},
 		span: in.span, inLoop: in.inLoop, guard: in.guard,
 	})

@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -48,14 +50,14 @@ func gradientFlow(m *ir.Model) *flow {
 }
 
 // gradientNeeds tells which values of a graph have a gradient that something needs: those
-// of floating point that depend on a weight or on an input with a gradient.
+// of floating point that depend on a weight that learns or on an input with a gradient.
 func gradientNeeds(g *ir.Graph, in []bool) map[*ir.Value]bool {
 	needs := map[*ir.Value]bool{}
 	for i, v := range g.Inputs {
 		needs[v] = in[i] && v.Type.DType != tensor.I32
 	}
 	for _, n := range g.Nodes {
-		need := len(n.Weights) > 0
+		need := slices.ContainsFunc(n.Weights, func(w *ir.Weight) bool { return !w.Frozen })
 		for _, v := range n.Inputs {
 			need = need || needs[v]
 		}

@@ -188,7 +188,7 @@ func (b *builder) wanted(n *ir.Node, launch *op.Launch, later []op.Launch) bool 
 			}
 			continue
 		}
-		if w := b.weightOf(n, base); w != nil {
+		if w := b.weightOf(n, base); w != nil && !w.Frozen {
 			return true
 		}
 		if v := b.inputOf(n, base); v != nil && b.needs[v] {
@@ -227,6 +227,10 @@ func (b *builder) gradientLaunch(n *ir.Node, launch *op.Launch, dy *value, temps
 			in.writes = append(in.writes, operand{name: name, v: temps[name]})
 		case b.weightOf(n, base) != nil:
 			w := b.weightOf(n, base)
+			if w.Frozen {
+				in.writes = append(in.writes, operand{name: name})
+				continue
+			}
 			dw := b.dw[w]
 			in.writes = append(in.writes, operand{name: name, v: dw})
 			in.adds = append(in.adds, operand{name: name, v: dw, maybe: !b.dwSeen[w]})

@@ -2,6 +2,7 @@
 // (ir.Model) to templates (ir.Program). Each pass is one file and one exported function:
 //
 //	prune       drops what no output needs; one input for each value, one weight for each tensor
+//	adapters    lays adapters beside the linears that the train block names, and freezes all else
 //	fuse        rewrites silu(gate) * up to one op
 //	recompute   notes for each unit whether backward makes again what it reads
 //	microbatch  gives B and T the sizes of one micro-batch
@@ -18,7 +19,7 @@
 // gradients included, so that what may share memory follows from lifetimes alone.
 //
 // The passes know no op by name, except those they insert or rewrite: add and copy where
-// gradients meet, fill, swiglu and crossentropy.
+// gradients meet, fill, swiglu and crossentropy, and linear, scale and add for adapters.
 package lower
 
 import (
@@ -77,6 +78,7 @@ type tmpl struct {
 // diags has errors.
 func Lower(m *ir.Model, o Options, diags *diag.List) *ir.Program {
 	Prune(m, diags)
+	Adapters(m)
 	Fuse(m)
 	Recompute(m, o, diags)
 	Microbatch(m, o, diags)

@@ -20,7 +20,8 @@ type binding struct {
 }
 
 // bindSlabs groups the parameters into slabs: those of one unit alone together, each tied
-// one by itself. Slabs are in forward order of their first use.
+// one by itself, what is frozen apart from what learns. Slabs are in forward order of their first
+// use, the frozen ones behind all others.
 func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*binding {
 	users := map[*ir.Param]int{}
 	for _, u := range m.Units {
@@ -38,15 +39,20 @@ func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*bindi
 	for _, u := range m.Units {
 		b := &binding{}
 		out[u] = b
-		var own []int
-		for i, q := range u.Params {
-			if users[q] == 1 {
-				own = append(own, i)
+		for _, frozen := range []bool{true, false} {
+			var own []int
+			for i, q := range u.Params {
+				if users[q] == 1 && q.Frozen == frozen {
+					own = append(own, i)
+				}
 			}
-		}
-		if len(own) > 0 {
+			if len(own) == 0 {
+				continue
+			}
 			s, l := layOut(u, own, spare)
-			s.Name = u.Path()
+			if s.Name = u.Path(); m.LoRA != nil && !frozen {
+				s.Name += ".lora"
+			}
 			b.add(len(p.Slabs), l)
 			p.Slabs = append(p.Slabs, s)
 		}
@@ -68,7 +74,28 @@ func bindSlabs(m *ir.Model, p *ir.Program, diags *diag.List) map[*ir.Unit]*bindi
 			diags.Errorf("MT0412", u.Span, "`%s` uses %d tied weights, at most %d are possible in one unit", u.Path(), len(b.slabs)-1, plan.MaxSlabs-1)
 		}
 	}
+	frozenLast(p, out)
 	return out
+}
+
+// frozenLast puts the slabs that learn before the others.
+func frozenLast(p *ir.Program, bindings map[*ir.Unit]*binding) {
+	at := make([]int, len(p.Slabs))
+	var list []*ir.Slab
+	for _, frozen := range []bool{false, true} {
+		for i, s := range p.Slabs {
+			if s.Frozen == frozen {
+				at[i] = len(list)
+				list = append(list, s)
+			}
+		}
+	}
+	p.Slabs = list
+	for _, b := range bindings {
+		for k, s := range b.slabs {
+			b.slabs[k] = at[s]
+		}
+	}
 }
 
 func (b *binding) add(slab int, l ir.SlabLayout) {
@@ -96,7 +123,8 @@ func spareRows(m *ir.Model) map[*ir.Param]int64 {
 // layOut places parameters of a unit in one slab: matrices first, then vectors, so that the
 // decayed part is one range.
 func layOut(u *ir.Unit, which []int, spare map[*ir.Param]int64) (*ir.Slab, ir.SlabLayout) {
-	s, l := &ir.Slab{}, ir.SlabLayout{}
+	frozen := u.Params[which[0]].Frozen
+	s, l := &ir.Slab{Frozen: frozen}, ir.SlabLayout{Frozen: frozen}
 	for _, decay := range []bool{true, false} {
 		for _, i := range which {
 			q := u.Params[i]
@@ -111,7 +139,7 @@ func layOut(u *ir.Unit, which []int, spare map[*ir.Param]int64) (*ir.Slab, ir.Sl
 			l.Weights, l.Offs = append(l.Weights, i), append(l.Offs, s.Elems)
 			s.Elems += (q.Elems() + spare[q] + slabAlign - 1) / slabAlign * slabAlign
 		}
-		if decay {
+		if decay && !frozen {
 			s.Decay = s.Elems
 		}
 	}

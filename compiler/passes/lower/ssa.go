@@ -127,6 +127,9 @@ func newBuilder(l *Lowering, t *tmpl, sizes, emit *sizing) *builder {
 			typ := tensor.Type{DType: l.Program.DType, Shape: w.Shape}
 			x := b.fixed(w.Path, typ, pin{region: ir.RWeight, index: s, off: layout.Offs[k] * typ.DType.Size(), filled: true, locked: true})
 			b.weights[w] = x
+			if w.Frozen {
+				continue
+			}
 			typ.DType = tensor.F32
 			dw := b.fixed("d."+w.Path, typ, pin{region: ir.RGrad, index: s, off: layout.Offs[k] * typ.DType.Size(), filled: true, locked: true})
 			dw.mutable = true

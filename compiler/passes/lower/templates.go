@@ -102,7 +102,7 @@ func templateKey(u *ir.Unit, b *binding, f *flow) string {
 	slot := map[*ir.Weight]int{}
 	for i, w := range g.Weights {
 		slot[w] = i
-		fmt.Fprintf(&s, "weight %v\n", dims(w.Shape))
+		fmt.Fprintf(&s, "weight %v frozen=%t\n", dims(w.Shape), w.Frozen)
 	}
 	for _, l := range b.layouts {
 		fmt.Fprintf(&s, "slab %v %v %d\n", l.Weights, l.Offs, l.Elems)

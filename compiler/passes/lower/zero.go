@@ -13,6 +13,9 @@ import (
 // slab before, so they are cleared with the first contribution.
 func (b *builder) zeroUnwritten() {
 	for s, layout := range b.t.Slabs {
+		if layout.Frozen {
+			continue
+		}
 		type span struct{ lo, hi int64 }
 		var written []span
 		for k, i := range layout.Weights {
