@@ -12,7 +12,7 @@ type Evaluation struct {
 	Batches int64
 	Batch   func(i int64, tokens, targets []int32) error // as Training.Batch
 	Starts  Starts                                       // as Training.Starts
-	Collect bool                                         // routers count what they do: calibration
+	Route   float64                                      // plan.ScalarRoute: how routers route, and whether they count it; 0: causal, uncounted
 }
 
 // EvalResult is a loss weighted by target.
@@ -35,9 +35,7 @@ func (e *Engine) Evaluate(v *Evaluation) (EvalResult, error) {
 		h.place(e.plan, i, v.Starts)
 		clear(h.scalars)
 		h.scalars[plan.ScalarInvTokens] = 1
-		if v.Collect {
-			h.scalars[plan.ScalarRoute] = 2
-		}
+		h.scalars[plan.ScalarRoute] = v.Route
 		e.submit(e.lists[plan.Eval][0])
 		if err := e.sync(); err != nil {
 			return EvalResult{}, err

@@ -158,7 +158,7 @@ func (p *Program) recalibrate(e *engine.Engine, feed *data.Feed, r *calibration)
 		if err := state.flush(); err != nil {
 			return nil, engine.EvalResult{}, err
 		}
-		res, err := e.Evaluate(&engine.Evaluation{Batches: r.batches, Batch: feed.Train.Batch, Starts: feed.Starts, Collect: true})
+		res, err := e.Evaluate(&engine.Evaluation{Batches: r.batches, Batch: feed.Train.Batch, Starts: feed.Starts, Route: moe.RouteCollect})
 		if err != nil {
 			return nil, res, err
 		}
@@ -210,7 +210,7 @@ func (p *Program) writeCalibrated(e *engine.Engine, c *checkpoint.Checkpoint, ru
 	if had, err := readRun(run); err == nil && had != nil {
 		t = had.Train
 	}
-	if err := p.writeRunFolder(r.out, t); err != nil {
+	if err := p.writeRunFolder(r.out, t, packing{}); err != nil {
 		return err
 	}
 	state := slabs{e: e}

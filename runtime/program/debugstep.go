@@ -31,6 +31,8 @@ var debugFlags = []Flag{
 //	final.<path>   weights after all steps
 //	loss, norm, lr [steps] F64
 //	logits         [rows, seq, vocab] of the first batch, token by token, if the plan can generate
+//
+// and of a model with a mixture of experts what debugrouters.go says.
 func (p *Program) debugStep(args []string, out io.Writer) error {
 	var from, to, weights string
 	var threads int64
@@ -94,10 +96,18 @@ func (d *debugRun) run() error {
 			return fault.New("MT0606", d.in.Path, "token %d is id %d, outside the model's vocabulary of %d", i, id, p.Vocab)
 		}
 	}
+	if err := d.cutoffs(); err != nil {
+		return err
+	}
 	if err := d.logits(tokens[:batch]); err != nil {
 		return err
 	}
+	masked, err := d.targets(steps)
+	if err != nil {
+		return err
+	}
 	var loss, norm, lr []float64
+	routers := newRouterDump(p)
 	t := &engine.Training{
 		Clip: p.Train.Clip,
 		LR:   func(k int64) float64 { return optim.LR(p.Train.LR, k, p.Train.Steps) },
@@ -107,12 +117,19 @@ func (d *debugRun) run() error {
 				copy(in[r*p.Seq:(r+1)*p.Seq], row)
 				copy(targets[r*p.Seq:(r+1)*p.Seq], row[1:])
 			}
+			if masked != nil {
+				copy(targets, masked[step*p.Batch*p.Seq:])
+			}
 			return nil
 		},
 		Hooks: []engine.Hook{{Name: "record", OnStep: func(m *engine.Metrics) error {
 			loss, norm, lr = append(loss, m.Loss), append(norm, m.GradNorm), append(lr, m.LR)
+			routers.step(m)
 			return nil
 		}}},
+	}
+	if err := d.hidden(t.Batch); err != nil {
+		return err
 	}
 	// One step alone, so that it is drained and its gradients lie in their slabs.
 	for t.Steps = 1; ; t.Steps = steps {
@@ -129,6 +146,7 @@ func (d *debugRun) run() error {
 		}
 	}
 	d.dump("final.", checkpoint.MastersOf)
+	d.out = append(d.out, routers.entries(d.engine)...)
 	for _, v := range []struct {
 		name   string
 		values []float64

@@ -1,0 +1,89 @@
+package routers
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestGradientsAreDifferenceQuotients: of each expert's row of the routers' weights, along directions in
+// which no token changes its experts, in f32. What a router's balance loss and z-loss add to the
+// gradient is not part of the printed loss, so topk is looked at where it has neither.
+func TestGradientsAreDifferenceQuotients(t *testing.T) {
+	for _, kind := range kinds {
+		in := drawn(t, kind, 1, 12)
+		at := try(t, kind, "f32", in)
+		for name := range in.weights {
+			router, ok := strings.CutSuffix(name, ".router.weight")
+			if !ok || kind == "topk" && router == "layer[0].moe" {
+				continue
+			}
+			t.Run(kind+"/"+router, func(t *testing.T) {
+				t.Parallel()
+				in.compare(t, kind, name, at)
+			})
+		}
+	}
+}
+
+// compare compares the gradient of a router's weight with difference quotients of the loss.
+func (in *input) compare(t *testing.T, kind, name string, at *result) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(13, uint64(len(name))))
+	w, grad := in.weights[name], at.f32("grad."+name)
+	width := int(in.shapes[name][1])
+	moved := func(e int, dir []float64, by float64) *result {
+		x := *in
+		x.weights = maps.Clone(in.weights)
+		v := slices.Clone(w)
+		for i := range dir {
+			v[e*width+i] += float32(by * dir[i])
+		}
+		x.weights[name] = v
+		return try(t, kind, "f32", &x)
+	}
+	for e := range int(in.shapes[name][0]) {
+		g := grad[e*width : (e+1)*width]
+		norm := 0.0
+		for _, x := range g {
+			norm += x * x
+		}
+		// Along the gradient and something else, as far as f32 lets the loss tell.
+		dir, slope := make([]float64, width), 0.0
+		for i := range dir {
+			dir[i] = g[i]/math.Sqrt(norm) + 0.5*r.NormFloat64()/math.Sqrt(float64(width))
+			slope += dir[i] * g[i]
+		}
+		for _, eps := range []float64{4e-3, 1e-3} {
+			up := moved(e, dir, eps)
+			if !up.routedAs(at) {
+				continue
+			}
+			down := moved(e, dir, -eps)
+			if !down.routedAs(at) {
+				continue
+			}
+			quotient := (up.f64("loss")[0] - down.f64("loss")[0]) / (2 * eps)
+			if d := math.Abs(quotient - slope); d > 0.01*math.Abs(slope)+1e-7/eps {
+				t.Errorf("along row %d the loss changes by %.6f, the gradient says %.6f", e, quotient, slope)
+			}
+			return
+		}
+	}
+	t.Error("every direction changes the experts of some token")
+}
+
+// routedAs tells whether tokens went to the same experts, as far as counts tell.
+func (r *result) routedAs(o *result) bool {
+	for _, q := range r.routers() {
+		for _, what := range []string{"count.", "pairs."} {
+			if !slices.Equal(r.f64(what+q), o.f64(what+q)) {
+				return false
+			}
+		}
+	}
+	return true
+}
