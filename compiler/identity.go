@@ -29,6 +29,12 @@ func identity(m *ir.Model) string {
 	for _, u := range m.Units {
 		w.unit(u)
 	}
+	if l := m.LoRA; l != nil {
+		fmt.Fprintf(&b, "lora %d %g\n", l.Rank, l.Alpha)
+		for _, t := range l.Targets {
+			fmt.Fprintf(&b, "adapter %s\n", t.Weight.Path)
+		}
+	}
 	return b.String()
 }
 

@@ -66,6 +66,7 @@ var pipeline = []pass{
 	frontPass("params", "name every weight, resolve ties and inits", front.Params, front.DumpParams),
 	frontPass("units", "check embedding, blocks and head", front.Units, front.DumpUnits),
 	frontPass("weights", "prove the weights maps total and free of overlap", front.Weights, front.DumpMaps),
+	frontPass("targets", "find the linears that get adapters", front.Targets, front.DumpTargets),
 	pass{Name: "ready", Doc: "check that a train block gives the sizes of a step", Run: ready}.back(),
 	modelPass("prune", "drop what no output needs", func(s *state) { lower.Prune(s.res.Model, s.diags) }),
 	pass{Name: "identity", Doc: "note what a checkpoint depends on", Run: identify, Dump: func(s *state) string { return s.identity }}.back(),

@@ -131,7 +131,7 @@ type Train struct {
 	Fields []*Field
 }
 
-// Field is `batch = 524288 tokens`.
+// Field is `batch = 524288 tokens`; `lora(...)` is short for `lora = lora(...)`.
 type Field struct {
 	Span  source.Span
 	Name  Ident
@@ -251,6 +251,12 @@ type Paren struct {
 	X    Expr
 }
 
+// List is `[a, b]`: names, in the train block.
+type List struct {
+	Span  source.Span
+	Items []Expr
+}
+
 // Call is `label: callee(args)`.
 type Call struct {
 	Span   source.Span
@@ -288,6 +294,7 @@ func (n *Unary) Pos() source.Span       { return n.Span }
 func (n *Binary) Pos() source.Span      { return n.Span }
 func (n *Cond) Pos() source.Span        { return n.Span }
 func (n *Paren) Pos() source.Span       { return n.Span }
+func (n *List) Pos() source.Span        { return n.Span }
 func (n *Call) Pos() source.Span        { return n.Span }
 func (n *Arg) Pos() source.Span         { return n.Span }
 
@@ -314,4 +321,5 @@ func (*Unary) expr()  {}
 func (*Binary) expr() {}
 func (*Cond) expr()   {}
 func (*Paren) expr()  {}
+func (*List) expr()   {}
 func (*Call) expr()   {}

@@ -47,7 +47,7 @@ func (p *printer) leftWidth(l parser.Line, ctx context) int {
 			switch l[i].Text {
 			case "=":
 				return utf8.RuneCountInString(p.wrap(l[:i], 0, 0, 0))
-			case ",":
+			case ",", "(":
 				return 0
 			}
 			if l[i].Body != nil || l[i].Kind == parser.KeywordToken {

@@ -163,7 +163,7 @@ func spaceBetween(a, b *parser.Token) bool {
 	case "(":
 		return !(a.Kind == parser.NameToken || a.Text == "forward" || a.Text == "(" || a.Text == "[" || a.Text == "-")
 	}
-	if b.Kind == parser.PunctToken && (b.Text == "." || b.Text == "[") {
+	if b.Kind == parser.PunctToken && (b.Text == "." || b.Text == "[" && a.Kind == parser.NameToken) {
 		return false
 	}
 	switch a.Text {

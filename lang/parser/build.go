@@ -135,6 +135,10 @@ func (p *parser) train(g *gTrain) *ast.Train {
 }
 
 func (p *parser) field(g *gField) *ast.Field {
+	if g.Call != nil {
+		c := p.call(g.Call)
+		return &ast.Field{Span: c.Span, Name: c.Callee, Value: c}
+	}
 	f := &ast.Field{Span: p.spanOf(g.Tokens), Name: p.nth(g.Tokens, 0), Value: p.expr(g.Value)}
 	if g.Unit != "" {
 		u := p.nth(g.Tokens, len(g.Tokens)-1)

@@ -43,7 +43,7 @@ var slips = []struct{ in, text, code, message string }{
 	{"stmt", "y = a «z» = b", "MT0101", "expected an operator or the end of the line, found `z`"},
 	{"stmt", "y = a«.»b", "MT0101", "found `.`"},
 	{"stmt", "y = a«[»3]", "MT0101", "found `[`"},
-	{"stmt", "y = «[»3]", "MT0101", "found `[`"},
+	{"stmt", "y = «[3]»", "MT0101", "a list cannot stand here"},
 	{"stmt", "y = f(a)«(»b)", "MT0101", "found `(`"},
 	{"stmt", "y = f(a «b»)", "MT0101", "expected `,` or `)`, found `b`"},
 	{"stmt", "y = f(a, «,» b)", "MT0101", "expected a value after `,`, found `,`"},

@@ -117,10 +117,24 @@ func (p *parser) primary(t *gTerm) ast.Expr {
 		return &ast.Bool{Span: span, Value: t.Word == "true"}
 	case t.Name != "":
 		return &ast.Ident{Span: span, Name: t.Name}
+	case t.List != nil:
+		return p.list(t.List)
 	case t.Paren != nil:
 		return &ast.Paren{Span: span, X: p.expr(t.Paren.X)}
 	}
 	return p.call(t.Call)
+}
+
+// list makes a list, which the train block alone knows.
+func (p *parser) list(g *gList) ast.Expr {
+	l := &ast.List{Span: p.spanOf(g.Tokens)}
+	if p.place != inTrain {
+		p.errorf("MT0101", l.Span, "a list cannot stand here").Hint("lists are of names, in the train block; nothing is indexed")
+	}
+	for _, x := range g.Items {
+		l.Items = append(l.Items, p.expr(x))
+	}
+	return l
 }
 
 func (p *parser) call(g *gCall) *ast.Call {

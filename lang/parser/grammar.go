@@ -135,9 +135,10 @@ type gTrain struct {
 
 type gField struct {
 	Tokens []lexer.Token
-	Name   string `parser:"@Target '='"`
+	Name   string `parser:"( @Target '='"`
 	Value  *gExpr `parser:"@@"`
 	Unit   string `parser:"@Ident?"`
+	Call   *gCall `parser:"| @@ )"`
 }
 
 type gStmt struct {
@@ -211,7 +212,13 @@ type gTerm struct {
 	Float  string   `parser:"| @Float"`
 	Str    string   `parser:"| @String"`
 	Word   string   `parser:"| @( 'true' | 'false' | 'none' )"`
+	List   *gList   `parser:"| @@"`
 	Paren  *gParen  `parser:"| @@ )"`
+}
+
+type gList struct {
+	Tokens []lexer.Token
+	Items  []*gExpr `parser:"'[' ( @@ ( ',' @@ )* ','? )? ']'"`
 }
 
 type gParen struct {

@@ -141,6 +141,7 @@ const (
 	VCall
 	VBlock
 	VUnbound // an argument of a VBlock that is left open
+	VList    // of words and strings; Args
 )
 
 // Constructors of constants, for defaults in Defs.
@@ -196,6 +197,13 @@ func (v Value) String() string {
 			}
 		}
 		return v.Str + "(" + strings.Join(args, ", ") + ")"
+	}
+	if v.Kind == VList {
+		items := make([]string, len(v.Args))
+		for i, a := range v.Args {
+			items[i] = a.String()
+		}
+		return "[" + strings.Join(items, ", ") + "]"
 	}
 	return "none"
 }

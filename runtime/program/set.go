@@ -51,7 +51,7 @@ var Ctors = map[string][]Ctor{
 // Free are the fields that --set can change without compiling again; Fixed shape the schedule.
 var (
 	Free  = []string{"data", "width", "steps", "optimizer", "lr", "clip", "eval", "save", "seed"}
-	Fixed = []string{"seq", "batch", "precision", "documents"}
+	Fixed = []string{"seq", "batch", "precision", "documents", "lora"}
 )
 
 // ChangesSchedule says whether a setting can only be made by compiling: a parameter of the

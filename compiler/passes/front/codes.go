@@ -45,6 +45,7 @@ const (
 	codeTrainField = "MT0641" // a train field: unknown, doubled or missing
 	codeTrainValue = "MT0642" // a train value of the wrong kind or outside its range
 	codeTrainUnit  = "MT0643" // a unit word: missing, unknown or out of place
+	codeLoRA       = "MT0646" // a target of lora that is no linear of the model, or one that cannot be
 	codeBatch      = "MT0644" // a batch that seq does not divide
 	codePositions  = "MT0645" // seq above the rows of a position table
 )

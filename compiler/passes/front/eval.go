@@ -58,6 +58,9 @@ func (s *State) eval(e ast.Expr, sc *scope, p *op.Param) (op.Value, bool) {
 	if !s.step(e.Pos()) {
 		return op.Value{}, false
 	}
+	if p != nil && p.Kind == namesKind {
+		return s.evalNames(e)
+	}
 	switch e := e.(type) {
 	case *ast.Int:
 		return op.Value{Kind: op.VInt, Int: e.Value}, true
@@ -176,6 +179,8 @@ func describe(v op.Value) string {
 		return "the word `" + v.String() + "`"
 	case op.VCall:
 		return "`" + v.String() + "`"
+	case op.VList:
+		return "a list"
 	case op.VBlock:
 		return "the block `" + v.Str + "`"
 	}

@@ -11,6 +11,7 @@
 //	params     names every weight, resolves ties and inits
 //	units      checks what the units must be: embed, layers, head, nothing unused
 //	weights    proves the weights maps total and free of overlap
+//	targets    finds the linears that get adapters
 //
 // A pass reports to State.Diags and never panics on what a user wrote. What a pass found
 // wrong is marked bad and later passes stay silent about it, so that each cause is
@@ -77,6 +78,8 @@ type State struct {
 	loops   []source.Span // the counts of the repeats being run, the outermost first
 	steps   int           // expressions evaluated
 	spent   bool          // a limit was reached: nothing more is evaluated
+	// train
+	lora *loraSpec // nil: none
 	// params
 	params map[string]*ir.Param // by path
 }

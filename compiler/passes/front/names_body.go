@@ -238,6 +238,9 @@ func (n *names) repeat(st *ast.Repeat) {
 
 // expr checks an expression that goes to p; nil: a constant or a tensor, unknown which.
 func (n *names) expr(e ast.Expr, p *op.Param) {
+	if p != nil && p.Kind == namesKind {
+		return // names of the model, looked up by the adapters pass
+	}
 	switch e := e.(type) {
 	case *ast.Paren:
 		n.expr(e.X, p)
@@ -254,6 +257,8 @@ func (n *names) expr(e ast.Expr, p *op.Param) {
 		n.ident(e, p)
 	case *ast.Call:
 		n.call(e, p, false)
+	case *ast.List:
+		n.s.errorf(codeType, e.Span, "a list cannot stand here").Hint("one value is wanted; `targets` of `lora` takes a list")
 	}
 }
 

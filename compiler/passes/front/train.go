@@ -92,6 +92,7 @@ func (c *trainCheck) run() {
 	r.Seed, _ = c.int("seed", 0)
 	c.out.Precision = c.word("precision")
 	c.out.Documents = c.word("documents") == "packed"
+	c.lora()
 	var missing []string
 	for _, name := range []string{"seq", "batch"} {
 		if c.fields[name] == nil {

@@ -9,6 +9,10 @@ import (
 // textKind is a parameter that takes a string; ops have none.
 const textKind op.ParamKind = 100
 
+// namesKind is a parameter that takes a name or a list of names, as words or strings: names of
+// the model, which are looked up when it is there.
+const namesKind op.ParamKind = 101
+
 // trainField declares a field of the train block: its value with the same declaration that
 // ops use for their parameters, and the unit words it takes.
 type trainField struct {
@@ -38,7 +42,15 @@ var trainFields = []trainField{
 		Doc: "what the device computes in; the master weights, moments and sums are f32, and the CPU target computes in f32"}},
 	{param: op.Param{Name: "documents", Kind: op.Word, Default: op.WordValue("rows"), Words: []string{"rows", "packed"},
 		Doc: "of packed data that is kept apart: a row each, or several to a row, where attention and positions stay within each"}},
+	{param: op.Param{Name: "lora", Kind: op.Word, Default: op.None(), Words: []string{"lora"}, Ctors: []op.Ctor{loraCtor},
+		Doc: "lora(rank, alpha, targets): adapters of these linears learn, all else is frozen; stands alone on its line; none: everything learns"}},
 }
+
+var loraCtor = op.Ctor{Name: "lora", Params: []op.Param{
+	{Name: "rank", Kind: op.Int, Doc: "of each adapter"},
+	{Name: "alpha", Kind: op.Float, Doc: "what an adapter gives is multiplied by alpha / rank"},
+	{Name: "targets", Kind: namesKind, Doc: "linears by name or pattern, or all: those of the blocks"},
+}}
 
 var adamwCtor = op.Ctor{Name: "adamw", Params: []op.Param{
 	{Name: "beta1", Kind: op.Float, Default: op.FloatValue(0.9), Doc: "decay of the first moment"},

@@ -232,6 +232,8 @@ func (s *State) fit(v op.Value, p *op.Param, callee string, at ast.Expr) (op.Val
 		if v.Kind == op.VString {
 			return v, true
 		}
+	case namesKind:
+		return v, true
 	case op.Word, op.InitKind:
 		return s.fitWord(v, p, callee, at)
 	case op.BlockKind:
@@ -284,6 +286,8 @@ func article(k op.ParamKind) string {
 	switch k {
 	case textKind:
 		return "a string"
+	case namesKind:
+		return "a list of names"
 	case op.Int, op.InitKind:
 		return "an " + k.String()
 	case op.Bool:

@@ -43,3 +43,6 @@ model   m( D=3,E , // why
 train{batch=3   tokens;seq=4 // n
  data="x"}
 // end
+train { seq=16
+lora( rank=8,alpha =16,targets=[ q,"attn.*" ,v,])
+   steps   = 3 }

@@ -52,3 +52,8 @@ train {
   data  = "x"
 }
 // end
+train {
+  seq = 16
+  lora(rank = 8, alpha = 16, targets = [q, "attn.*", v])
+  steps = 3
+}

@@ -1,0 +1,284 @@
+package front
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/lang/ast"
+	"github.com/megatrain/mtc/lang/diag/suggest"
+	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/moe"
+)
+
+// loraSpec is `lora(rank, alpha, targets)` as the train block has it.
+type loraSpec struct {
+	at      source.Span
+	rank    int64
+	alpha   float64
+	targets []loraName
+}
+
+// loraName is one of the targets, as it was written.
+type loraName struct {
+	text string
+	at   source.Span
+}
+
+// lora reads the field. The names in it are those of the model, which Targets looks up.
+func (c *trainCheck) lora() {
+	_, v, at, ok := c.args("lora")
+	if !ok {
+		return
+	}
+	spec := &loraSpec{at: c.fields["lora"].Span, rank: v["rank"].Int, alpha: v["alpha"].Num()}
+	c.check(spec.rank >= 1, at["rank"], "rank", "at least 1", v["rank"])
+	c.check(spec.alpha > 0, at["alpha"], "alpha", "above 0", v["alpha"])
+	list := v["targets"]
+	if list.Kind != op.VList {
+		list = op.Value{Kind: op.VList, Args: []op.Value{list}}
+	}
+	spans := spansOf(c.fields["lora"].Value, at["targets"])
+	for i, x := range list.Args {
+		spec.targets = append(spec.targets, loraName{x.Str, spans[min(i, len(spans)-1)]})
+	}
+	if len(spec.targets) == 0 {
+		c.s.errorf(codeLoRA, at["targets"], "nothing would learn: the list of targets is empty").
+			Hint("name linears of the model, `targets = [q, v]`, or write `targets = all`")
+	}
+	c.s.lora = spec
+}
+
+// spansOf finds where each name of a list stands.
+func spansOf(e ast.Expr, whole source.Span) []source.Span {
+	call, ok := unparen(e).(*ast.Call)
+	if !ok {
+		return []source.Span{whole}
+	}
+	for _, a := range call.Args {
+		if l, ok := a.Value.(*ast.List); ok && l.Span == whole && len(l.Items) > 0 {
+			out := make([]source.Span, len(l.Items))
+			for i, x := range l.Items {
+				out[i] = x.Pos()
+			}
+			return out
+		}
+	}
+	return []source.Span{whole}
+}
+
+// evalNames evaluates a name or a list of names without looking them up.
+func (s *State) evalNames(e ast.Expr) (op.Value, bool) {
+	switch e := e.(type) {
+	case *ast.Paren:
+		return s.evalNames(e.X)
+	case *ast.Ident:
+		return op.Value{Kind: op.VWord, Str: e.Name}, true
+	case *ast.String:
+		return op.Value{Kind: op.VString, Str: e.Value}, true
+	case *ast.List:
+		out := op.Value{Kind: op.VList}
+		for _, x := range e.Items {
+			v, ok := s.evalNames(x)
+			if !ok || v.Kind == op.VList {
+				if ok {
+					s.errorf(codeType, x.Pos(), "a name is wanted, not a list")
+				}
+				return v, false
+			}
+			out.Args = append(out.Args, v)
+		}
+		return out, true
+	}
+	s.errorf(codeType, e.Pos(), "a name is wanted: that of a linear, or a pattern in quotes").
+		Hint("write `targets = [q, v]`, or `targets = all`")
+	return op.Value{}, false
+}
+
+// Targets finds the linears that the train block lays adapters beside. A name is the path of a
+// linear, with its index or without, or the end of one after a dot: `q` is layer[0].attn.q,
+// layer[1].attn.q and so on. `*` in quotes stands for any text. `all` is every linear of the blocks.
+func Targets(s *State) {
+	if s.lora == nil || s.Diags.HasErrors() {
+		return
+	}
+	f := &targetFinder{s: s, out: &ir.LoRA{Span: s.lora.at, Rank: s.lora.rank, Alpha: s.lora.alpha}}
+	f.collect()
+	taken := map[*ir.Node]bool{}
+	for _, name := range s.lora.targets {
+		f.mark(name, taken)
+	}
+	f.routers()
+	for _, l := range f.linears {
+		if !taken[l.node] {
+			continue
+		}
+		if in, out := l.node.Inputs[0].Type.Shape.Last().N, l.weight.Shape[0].N; s.lora.rank > min(in, out) {
+			s.errorf(codeLoRA, s.lora.at, "rank %d is above the %d of `%s`, which is %s: the adapter would have more parameters than the weight",
+				s.lora.rank, min(in, out), l.path, l.weight.Shape)
+			break
+		}
+		f.out.Targets = append(f.out.Targets, &ir.LoRATarget{Unit: l.unit, Node: l.node, Weight: l.weight})
+	}
+	s.Model.LoRA = f.out
+}
+
+type targetFinder struct {
+	s       *State
+	out     *ir.LoRA
+	linears []linear
+}
+
+// linear is an op that owns a matrix, with what forbids an adapter beside it.
+type linear struct {
+	unit   *ir.Unit
+	node   *ir.Node
+	weight *ir.Param
+	path   string // "layer[3].attn.q"
+	plain  string // without the indices
+	why    string // "": it may have one
+}
+
+// collect lists the model's matrices in forward order.
+func (f *targetFinder) collect() {
+	for _, b := range f.s.units {
+		u := b.unit
+		for _, n := range u.Graph.Nodes {
+			if len(n.Weights) == 0 || n.Weights[0].Role != op.Matrix && n.Weights[0].Role != op.Embedding {
+				continue
+			}
+			p := u.Params[slices.Index(u.Graph.Weights, n.Weights[0])]
+			path := strings.TrimSuffix(p.Path, ".weight")
+			why := ""
+			switch name := n.Call.Def.Name; {
+			case name == "grouped":
+				why = "the weights of all experts are one, and adapters of experts are not available in this version"
+			case name == "embed":
+				why = "it is a table, and adapters stand beside linears"
+			case name != "linear":
+				why = "it is no linear"
+			case p.Uses > 1 || n.Weights[0].Role == op.Embedding:
+				why = "its weight is tied, and an adapter cannot be merged into one use of it alone"
+			}
+			f.linears = append(f.linears, linear{u, n, p, path, withoutIndex(path), why})
+		}
+	}
+}
+
+// mark notes the linears that a name means.
+func (f *targetFinder) mark(name loraName, taken map[*ir.Node]bool) {
+	found := false
+	for i := range f.linears {
+		l := &f.linears[i]
+		if name.text == "all" && l.unit.Kind != ir.LayerUnit || name.text == "all" && l.node.Call.Def.Name != "linear" && l.node.Call.Def.Name != "grouped" {
+			continue
+		}
+		if name.text != "all" && !matches(name.text, l.path) && !matches(name.text, l.plain) {
+			continue
+		}
+		if l.why != "" {
+			f.s.errorf(codeLoRA, name.at, "`%s` cannot have an adapter: %s", l.path, l.why).
+				Also(l.node.Span, "declared here").Hint("possible here are %s", suggest.List(f.possible()))
+			return
+		}
+		found = true
+		taken[l.node] = true
+	}
+	if !found {
+		f.s.errorf(codeLoRA, name.at, "no linear of `%s` is called `%s`", f.s.Model.Name, name.text).
+			Hint("%s", suggest.HintOr(name.text, append(f.possible(), "all")))
+	}
+}
+
+// possible are the last parts of the names of linears that may have an adapter.
+func (f *targetFinder) possible() []string {
+	var out []string
+	for i := range f.linears {
+		l := &f.linears[i]
+		if short := l.plain[strings.LastIndexByte(l.plain, '.')+1:]; l.why == "" && !slices.Contains(out, short) {
+			out = append(out, short)
+		}
+	}
+	return out
+}
+
+// routers refuses a mixture whose routers go on moving by themselves: the base is to stay as it is.
+func (f *targetFinder) routers() {
+	for _, r := range f.s.Model.Routers {
+		if b := r.Attr["balance"].Int; r.Attr["kind"].Int != moe.TopK || b == moe.LossFree || b == moe.QuantileTop {
+			f.s.errorf(codeLoRA, f.s.lora.at, "the router of `%s` keeps a state that moves with every step, and adapters leave the model they are laid beside as it is", r.Path).
+				Also(r.Span, "the router").
+				Hint("adapters go with routers without a state: `topk` without `lossfree` or `quantile`")
+			return
+		}
+	}
+}
+
+// matches reports whether a name or pattern is a path or its end after a dot.
+func matches(pattern, path string) bool {
+	for at := 0; ; {
+		if glob(pattern, path[at:]) {
+			return true
+		}
+		dot := strings.IndexByte(path[at:], '.')
+		if dot < 0 {
+			return false
+		}
+		at += dot + 1
+	}
+}
+
+// glob matches a text with a pattern in which `*` is any text. After a mismatch only the last `*`
+// takes one more byte, so that the time is that of the pattern times that of the text.
+func glob(pattern, text string) bool {
+	p, t, star, from := 0, 0, -1, 0
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, t
+			p++
+		case p < len(pattern) && pattern[p] == text[t]:
+			p++
+			t++
+		case star >= 0:
+			from++
+			p, t = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// withoutIndex is a path without "[3]".
+func withoutIndex(path string) string {
+	var b strings.Builder
+	in := false
+	for _, r := range path {
+		if r == '[' {
+			in = true
+		}
+		if !in {
+			b.WriteRune(r)
+		}
+		if r == ']' {
+			in = false
+		}
+	}
+	return b.String()
+}
+
+// DumpTargets prints the linears that get adapters.
+func DumpTargets(s *State) string {
+	if s.Model.LoRA == nil {
+		return "no adapters\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "lora rank %d alpha %g\n", s.Model.LoRA.Rank, s.Model.LoRA.Alpha)
+	for _, t := range s.Model.LoRA.Targets {
+		fmt.Fprintf(&b, "%s %s\n", t.Weight.Path, t.Weight.Shape)
+	}
+	return b.String()
+}
