@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/megatrain/mtc/runtime/data/pack"
 	"github.com/megatrain/mtc/runtime/data/packed"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/tokenizer"
@@ -59,22 +59,8 @@ func openTokenizer(name string) (*tokenizer.Folder, map[string][]byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	files := map[string][]byte{}
-	for _, n := range tokenizer.Files {
-		path := filepath.Join(f.Dir, n)
-		if n == "tokenizer.json" {
-			path = f.Name()
-		}
-		text, err := os.ReadFile(path)
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
-			return nil, nil, fault.New("MT0602", path, "cannot be read").Wrap(err)
-		}
-		files[n] = text
-	}
-	return f, files, nil
+	files, err := pack.FilesOf(f)
+	return f, files, err
 }
 
 // tokenizerOf opens the tokenizer of a packed folder, which must be the one it was packed with.

@@ -142,6 +142,7 @@ train {
   optimizer = adamw(beta1 = 0.9, beta2 = 0.95, decay = 0.01)
   lr        = cosine(peak = 2e-5, warmup = 50, final = 2e-6)
   clip      = 1.0
+  eval      = every(100)
   save      = every(500, keep = 2)
   seed      = 1337
 }

@@ -162,7 +162,7 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 	fmt.Fprintf(r.env.err, "compiling %s into %s: %s\n", path, dir, reason)
 	r.builder.dir, r.builder.given = dir, r.given
 	r.builder.check = func(p *plan.Plan) error {
-		err := program.Check(p, trainArgs(filepath.Dir(path), r.pass))
+		err := program.Check(p, trainArgs(filepath.Dir(path), r.pass), r.env.err)
 		if msg, help, ok := program.Usage(err); ok {
 			return &cliError{code: exitUsage, msg: msg, help: help}
 		}

@@ -78,15 +78,15 @@ func Sources(t plan.Train, vocab int64) (train, eval *Corpus, err error) {
 	if len(patterns) > 0 {
 		if eval, err = Open(patterns, o); err != nil {
 			train.Close()
-			return nil, nil, ofEvaluation(err, t)
+			return nil, nil, OfEvaluation(err, t)
 		}
 	}
 	return train, eval, nil
 }
 
-// ofEvaluation says of an error that the data is for evaluation, which a user who gave only
+// OfEvaluation says of an error that the data is for evaluation, which a user who gave only
 // training data may not know of.
-func ofEvaluation(err error, t plan.Train) error {
+func OfEvaluation(err error, t plan.Train) error {
 	var f *fault.Error
 	if t.Holdout > 0 || !errors.As(err, &f) {
 		return err

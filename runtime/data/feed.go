@@ -178,7 +178,11 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 			return f.or(err)
 		}
 	}
-	f.Summary = fmt.Sprintf("%s, %s tokens, loss on %s (%s); %s", count(int64(len(train)), "document"), group(m.Tokens), m.Loss, m.Tokenizer.Name, how)
+	tokens := int64(0)
+	for _, d := range train {
+		tokens += set.Len(d)
+	}
+	f.Summary = fmt.Sprintf("%s, %s tokens, loss on %s (%s); %s", count(int64(len(train)), "document"), group(tokens), m.Loss, m.Tokenizer.Name, how)
 	return f, nil
 }
 

@@ -24,9 +24,15 @@ type Flag struct {
 // TrainFlags are the flags of training.
 var TrainFlags = []Flag{
 	{Name: "steps", Arg: "N", Doc: "train until N steps are done"},
-	{Name: "data", Arg: "PATH", Doc: "files to train on: file, folder or pattern, or a folder that mtc data pack wrote", Many: true},
+	{Name: "data", Arg: "PATH", Doc: "files to train on: file, folder or pattern, or a folder that mtc data pack wrote; text and conversations are tokenized into OUT/data where the model has a tokenizer", Many: true},
 	{Name: "eval-data", Arg: "PATH", Doc: "files to evaluate on", Many: true},
-	{Name: "holdout", Arg: "SHARE", Doc: "evaluate on this share of the training files, held out by name"},
+	{Name: "holdout", Arg: "SHARE", Doc: "evaluate on this share of the training data: of documents, or of files that are read as they are"},
+	{Name: "loss", Arg: "WHAT", Doc: "of text and conversations, what is learned: auto (default), assistant or all"},
+	{Name: "overlong", Arg: "WHAT", Doc: "what becomes of a conversation longer than seq: error (default), drop, split or cut"},
+	{Name: "format", Arg: "KIND", Doc: "of records: auto (default), jsonl, messages, sharegpt, alpaca, or text"},
+	{Name: "key", Arg: "NAME", Doc: "field of a record that holds its text (default text)"},
+	{Name: "template", Arg: "FILE", Doc: "chat template, or chatml (default: the model's own)"},
+	{Name: "strict", Doc: "the first record that cannot be taken over is an error"},
 	{Name: "eval-every", Arg: "N", Doc: "evaluate after every N steps; 0: only at the end"},
 	{Name: "save-every", Arg: "N", Doc: "write a checkpoint after every N steps; 0: only at the end"},
 	{Name: "no-best", Doc: "do not keep the weights with the lowest evaluation loss in OUT/best"},

@@ -84,21 +84,22 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 }
 
 // Check says whether a training run of a plan could start: it parses the flags, opens the data
-// and looks at the run folder, and changes nothing; so a mistake is told before the program is
-// built. The error is a *fault.Error, or one that Usage knows.
-func Check(p *plan.Plan, args []string) error {
+// and looks at the run folder, so a mistake is told before the program is built. It changes
+// nothing, but that it packs text into the run folder, where the run finds it; errw hears of
+// that. The error is a *fault.Error, or one that Usage knows.
+func Check(p *plan.Plan, args []string, errw io.Writer) error {
 	prog := &Program{Plan: p}
 	set, err := prog.settings(args, io.Discard)
 	if err != nil {
 		return err
 	}
-	s := &session{prog: prog, plan: p, settings: set}
+	s := &session{prog: prog, plan: p, settings: set, checking: true}
 	if err := s.openWeights(); err != nil {
 		return err
 	}
 	s.foreign.close()
 	if s.train.Steps > 0 {
-		if err := s.openData(); err != nil {
+		if err := s.openData(errw); err != nil {
 			return err
 		}
 		s.feed.Close()

@@ -25,6 +25,7 @@ import (
 //	schedule.json   the plan for people and tools, where it lies beside the executable
 //	metrics.jsonl   a line for every step
 //	profile.json    when each task of some steps ran, with --profile
+//	data/           tokens of the text that the run was given, and eval-data/
 //	step-N/         checkpoints
 const (
 	runFile      = "run.json"
@@ -47,6 +48,7 @@ type runRecord struct {
 	Compiler string      `json:"compiler"`
 	Train    plan.Train  `json:"train"`              // settings in force; data paths are absolute
 	Compiled *plan.Train `json:"compiled,omitempty"` // settings of the program, as the .mt has them
+	Packing  *packing    `json:"packing,omitempty"`  // of text, where it is not as by itself
 }
 
 // readRun reads run.json; nil when there is none.
@@ -67,9 +69,13 @@ func readRun(dir string) (*runRecord, error) {
 }
 
 // writeRunFolder puts program, source and record into the folder; t are the settings in force.
-func (p *Program) writeRunFolder(dir string, t plan.Train) error {
+func (p *Program) writeRunFolder(dir string, t plan.Train, k packing) error {
 	t.Data, t.EvalData = absolute(t.Data), absolute(t.EvalData)
-	text, err := json.MarshalIndent(runRecord{p.Plan.Model, p.Plan.Hash, p.Plan.Compiler, t, &p.Plan.Train}, "", "  ")
+	record := runRecord{p.Plan.Model, p.Plan.Hash, p.Plan.Compiler, t, &p.Plan.Train, nil}
+	if k.Template = ""; k != (packing{}) {
+		record.Packing = &k
+	}
+	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return err
 	}

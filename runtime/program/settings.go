@@ -20,6 +20,7 @@ type settings struct {
 	train      plan.Train
 	out        string
 	exports    exports
+	packing    packing
 	weights    string // Hugging Face folder to begin from, "": none
 	metrics    string
 	threads    int64
@@ -32,6 +33,8 @@ type settings struct {
 	profile    int64                  // steps to time, 0: none
 	from       *checkpoint.Checkpoint // to resume from
 	before     *plan.Train            // what was in force when that was written, nil when unknown
+	dataGiven  bool                   // --data was given, not only the train block's
+	evalGiven  bool                   // --eval-data was
 }
 
 // settings parses the command line of training.
@@ -50,6 +53,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	} {
 		fs.bind(name, to)
 	}
+	s.packing.bind(fs)
 	rest, err := fs.parse(args, out)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil, exitStatus(exitOK)
@@ -61,7 +65,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		return nil, usagef("`%s` is not a flag", rest[0]).hint("every setting is a flag: `--data PATH`")
 	}
 	s.resume = fs.given("resume")
-	if err := first(s.checkFrom(fs.given("from")), s.exports.check()); err != nil {
+	if err := first(s.checkFrom(fs.given("from")), s.exports.check(), s.packing.check()); err != nil {
 		return nil, err
 	}
 	if s.profile, err = p.profiled(fs.given("profile"), profile); err != nil {
@@ -102,10 +106,10 @@ func (s *settings) override(fs *flagSet, t *plan.Train) {
 		to.Steps = t.Steps
 	}
 	if fs.given("data") {
-		to.Data = t.Data
+		to.Data, s.dataGiven = t.Data, true
 	}
 	if fs.given("eval-data") {
-		to.EvalData, to.Holdout = t.EvalData, 0
+		to.EvalData, to.Holdout, s.evalGiven = t.EvalData, 0, true
 	}
 	if fs.given("holdout") {
 		to.Holdout, to.EvalData = t.Holdout, nil

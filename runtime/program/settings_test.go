@@ -2,6 +2,7 @@ package program
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +58,7 @@ func TestCheckTellsBeforeTheProgramIsBuilt(t *testing.T) {
 		{[]string{"--root", "elsewhere"}, exitInput, "MT0601"},
 	} {
 		var errs strings.Builder
-		if code := finish(Check(testPlan(), c.args), &errs); code != c.code || !strings.Contains(errs.String(), c.want) {
+		if code := finish(Check(testPlan(), c.args, io.Discard), &errs); code != c.code || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%q: exit %d, want %d with %q\n%s", c.args, code, c.code, c.want, &errs)
 		}
 	}
@@ -104,7 +105,7 @@ func TestRunFolderThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &Program{Plan: testPlan()}
-	err := p.writeRunFolder(filepath.Join(file, "run"), p.Plan.Train)
+	err := p.writeRunFolder(filepath.Join(file, "run"), p.Plan.Train, packing{})
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Code != "MT0623" || f.ExitCode() != exitInput || !strings.Contains(f.Hint, "--out") {
 		t.Errorf("below a file: %v", err)

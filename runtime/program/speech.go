@@ -211,32 +211,3 @@ func (s *session) tokenizers() []string {
 	}
 	return dirs
 }
-
-// notPacked refuses text for a model that has a tokenizer, and says how it is packed.
-func (s *session) notPacked() error {
-	if s.plan.Vocab <= tokenizer.ByteVocab || len(s.train.Data) == 0 || packed.Is(s.train.Data[0]) {
-		return nil
-	}
-	c, err := data.Open(s.train.Data, data.Options{Width: s.train.Width})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if !c.Bytes() {
-		return nil
-	}
-	for _, dir := range s.tokenizers() {
-		if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
-			continue
-		}
-		in := make([]string, len(s.train.Data))
-		for i, d := range s.train.Data {
-			in[i] = fault.Shell(d)
-		}
-		out := filepath.Clean(s.train.Data[0]) + ".packed"
-		return fault.New("MT0676", strings.Join(s.train.Data, ", "), "the data is text, and %s reads the tokens of its tokenizer", s.plan.Model).
-			Help("`mtc data pack %s -o %s --tokenizer %s --seq %d --overlong split` makes them; then train with `--data %s`",
-				strings.Join(in, " "), fault.Shell(out), fault.Shell(dir), s.plan.Seq, fault.Shell(out))
-	}
-	return nil
-}

@@ -31,6 +31,10 @@ type session struct {
 	eval   data.Held // nil: none
 	stop   *interrupt
 	aside  []string // damaged checkpoints that were renamed
+	packed string   // folder that the training data was packed into, "": it was not
+	held   string   // and the evaluation data
+
+	checking bool // nothing runs after this, so notes are for the program to tell
 
 	engine   *engine.Engine
 	metrics  *telemetry.Metrics
@@ -68,7 +72,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if s.train.Steps == 0 {
 		return s.adopt(out, errw)
 	}
-	if err := s.openData(); err != nil {
+	if err := s.openData(errw); err != nil {
 		return err
 	}
 	defer s.feed.Close()
@@ -135,9 +139,10 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	return nil
 }
 
-// openData opens training and evaluation data and checks that there is enough.
-func (s *session) openData() error {
-	if err := s.notPacked(); err != nil {
+// openData opens training and evaluation data and checks that there is enough. Text for a model
+// with a tokenizer is packed first; errw hears of that.
+func (s *session) openData(errw io.Writer) error {
+	if err := s.packText(errw); err != nil {
 		return err
 	}
 	feed, err := s.sources()
@@ -160,11 +165,14 @@ const ownHoldout = 0.05
 // on held-out files, where there are enough files for that.
 func (s *session) sources() (*data.Feed, error) {
 	t := &s.train
+	open := func(t plan.Train, shape data.Shape) (*data.Feed, error) {
+		return data.OpenFeed(s.packedPaths(t), shape)
+	}
 	shape := data.Shape{Vocab: s.plan.Vocab, Batch: s.plan.Batch, Seq: s.plan.Seq, Evaluates: s.prog.canEvaluate(), Shared: s.plan.Documents}
 	if t.EvalEvery > 0 && len(t.EvalData) == 0 && t.Holdout == 0 && s.prog.canEvaluate() {
 		split := *t
 		split.Holdout = ownHoldout
-		feed, err := data.OpenFeed(split, shape)
+		feed, err := open(split, shape)
 		if err == nil {
 			t.Holdout = ownHoldout
 			return feed, nil
@@ -174,7 +182,7 @@ func (s *session) sources() (*data.Feed, error) {
 			return nil, err
 		}
 	}
-	return data.OpenFeed(*t, shape)
+	return open(*t, shape)
 }
 
 // openFolder takes the run folder: an empty one, or that of the run to resume.
@@ -196,7 +204,7 @@ func (s *session) openFolder() (unlock func(), err error) {
 			return nil, err
 		}
 	}
-	if err := s.prog.writeRunFolder(s.out, s.train); err != nil {
+	if err := s.prog.writeRunFolder(s.out, s.train, s.packing); err != nil {
 		unlock()
 		return nil, err
 	}

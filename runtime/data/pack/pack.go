@@ -46,10 +46,15 @@ type Options struct {
 	Progress func(Progress)
 	// Files are written to the folder's tokenizer/.
 	Files map[string][]byte
+	// SourceKey goes into the manifest.
+	SourceKey string
 }
 
 // Formats are the values of Options.Format.
 var Formats = []string{"auto", "text", "jsonl", "messages", "sharegpt", "alpaca"}
+
+// Losses are the values of --loss; auto stands for an Options.Loss of "".
+var Losses = []string{"auto", "assistant", "all"}
 
 // Overlongs are the values of Options.Overlong.
 var Overlongs = []string{"error", "drop", "split", "cut"}
@@ -338,7 +343,7 @@ func (p *packer) finish(passed data.Passed, files int64) (*Result, error) {
 		}
 		return nil, f.Help("name files with text in them; --key NAME is the field of a record that holds the text")
 	}
-	s := packed.Source{Files: files, Bytes: p.read.Load(), Records: p.recs, Left: map[string]int64{}}
+	s := packed.Source{Files: files, Bytes: p.read.Load(), Records: p.recs, Key: p.SourceKey, Left: map[string]int64{}}
 	for _, l := range p.left {
 		s.Left[l.Reason] = l.Count
 	}
@@ -350,7 +355,7 @@ func (p *packer) finish(passed data.Passed, files int64) (*Result, error) {
 
 // Reasons that are counted in several places.
 const (
-	ofLength   = "longer than --seq"
+	ofLength   = "longer than seq"
 	ofNothing  = "nothing to learn"
 	ofJSON     = "not JSON"
 	ofUTF8     = "not UTF-8"

@@ -42,6 +42,8 @@ import (
 const (
 	ManifestFile = "packed.json"
 	TokenizerDir = "tokenizer"
+	// Temporary begins the name of a folder that is being written.
+	Temporary = ".packing-"
 )
 
 const (
@@ -79,10 +81,12 @@ type Tokenizer struct {
 
 // Source counts what was read, and what of it is not in the shards, by reason.
 type Source struct {
-	Files   int64            `json:"files"`
-	Bytes   int64            `json:"bytes"`
-	Records int64            `json:"records"`
-	Left    map[string]int64 `json:"left_out,omitempty"`
+	Files   int64 `json:"files"`
+	Bytes   int64 `json:"bytes"`
+	Records int64 `json:"records"`
+	// Key is a hash of all that the folder was made from, where a run made it; else "".
+	Key  string           `json:"key,omitempty"`
+	Left map[string]int64 `json:"left_out,omitempty"`
 }
 
 // ShardInfo is a shard in the manifest.

@@ -42,7 +42,7 @@ func Create(dir string, m Manifest, shardTokens int64) (*Writer, error) {
 	err := os.MkdirAll(parent, 0o777)
 	var tmp string
 	if err == nil {
-		tmp, err = os.MkdirTemp(parent, ".packing-")
+		tmp, err = os.MkdirTemp(parent, Temporary)
 	}
 	if err == nil {
 		err = os.Chmod(tmp, 0o755) // as a folder that is made, not as a private one
