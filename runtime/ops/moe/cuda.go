@@ -26,6 +26,9 @@ const (
 	histTokens  = 4096
 	digits      = 2048
 	manyBlocks  = 1 << 16
+	// mmaShared is less than the shared memory of every GPU with tensor cores for bf16, and more than
+	// that of the emulation, which has none.
+	mmaShared = 64 << 10
 	// MaxExperts is how many experts a layer may have on a GPU.
 	MaxExperts = 1024
 )
@@ -60,7 +63,7 @@ var (
 	logitsPlain = &device.Source{Text: logitsText, Func: "moe_logits_plain", Grid: threads(func(a *device.Args) int64 { return 32 * a.I[0] })}
 	logitsMMA   = &device.Source{Text: logitsMMAText, Func: "moe_logits_mma", Grid: func(a *device.Args) device.Grid { return grid.Of(ceil(a.I[0], 16*block/32), block) }}
 	logitsCUDA  = &device.Source{Pick: func(t device.Target, a *device.Args) *device.Source {
-		if t.F32 || a.I[1]%16 != 0 || t.Major < 8 {
+		if t.F32 || a.I[1]%16 != 0 || t.Major < 8 || t.Shared < mmaShared {
 			return logitsPlain
 		}
 		return logitsMMA
