@@ -213,7 +213,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		NumParams: m.NumParams(), Batch: m.Batch, Seq: m.Seq, Vocab: m.Vocab,
 		Micros: micros, Groups: o.Groups, Rows: prog.Rows, Prefill: prog.Prefill,
 		Precision: prog.DType.String(), Placement: o.Placement, Clip: b.clip, Slots: o.Slots, GradSlots: o.GradSlots, Documents: prog.Documents,
-		Train: m.Train.Run,
+		Train: m.Train.Run, LoRA: loraOf(m),
 	}
 	if m.File != nil {
 		b.p.Source = filepath.Base(m.File.Name)

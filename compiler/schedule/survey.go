@@ -93,6 +93,20 @@ func (b *builder) survey() error {
 	return b.inputs()
 }
 
+// loraOf puts the model's adapters in the plan's terms.
+func loraOf(m *ir.Model) plan.LoRA {
+	if m.LoRA == nil {
+		return plan.LoRA{}
+	}
+	out := plan.LoRA{Rank: m.LoRA.Rank, Alpha: m.LoRA.Alpha}
+	for _, t := range m.LoRA.Targets {
+		if t.A != nil {
+			out.Adapters = append(out.Adapters, plan.Adapter{Weight: t.Weight.Path, A: t.A.Path, B: t.B.Path})
+		}
+	}
+	return out
+}
+
 // checkUnit refuses what a binding cannot carry.
 func (b *builder) checkUnit(u int, name string) error {
 	ub, t := b.prog.Units[u], b.template(u)

@@ -4,7 +4,7 @@
 // A checkpoint is a folder:
 //
 //	step-000123/
-//	    weights.safetensors     every parameter by its path, f32
+//	    weights.safetensors     every parameter that learns by its path, f32
 //	    optimizer.safetensors   moments: "m.<path>" and "v.<path>"
 //	    router.safetensors      states of routers, only of a mixture of experts
 //	    state.json              step, data position, seed, model, totals (State)
@@ -63,7 +63,17 @@ type State struct {
 
 	Values []plan.Value `json:"values,omitempty"` // plan.Plan.Values
 
+	// Base is where the frozen weights come from, of a run that trains adapters; they are not in
+	// the checkpoint. Nil: everything is.
+	Base *Base `json:"base,omitempty"`
+
 	EvalLoss *float64 `json:"eval_loss,omitempty"` // of the weights, where they have been evaluated
+}
+
+// Base names weights that a checkpoint goes with.
+type Base struct {
+	Path        string `json:"path"`        // the Hugging Face folder, absolute
+	Fingerprint string `json:"fingerprint"` // of the tensors in it: hf.Matching.Fingerprint
 }
 
 // manifest lists the files; a folder without one is not a checkpoint.

@@ -8,7 +8,7 @@ import (
 )
 
 // Masters are a slab's f32 weights in memory, whole or split in halves of 16 bits
-// (plan/split.go). Of a slab without lo, as generation has it, only hi is kept up.
+// (plan/split.go). Of a slab without lo, as generation has it, and of a frozen one, there is only hi.
 type Masters struct {
 	whole  []float32
 	hi, lo []uint16
@@ -16,6 +16,11 @@ type Masters struct {
 
 // MastersOf finds the masters of a slab. A buffer that view does not know leaves them empty.
 func MastersOf(s *plan.Slab, view View) Masters {
+	if s.Frozen {
+		if w := view(s.Weight); int64(len(w)) == 2*s.Elems {
+			return Masters{hi: valuesOf[uint16](w)}
+		}
+	}
 	if s.Lo == plan.NoBuf {
 		return Masters{whole: valuesOf[float32](view(s.Weight))}
 	}
@@ -37,6 +42,10 @@ func (m *Masters) Range(off, n int64) []float32 { return m.whole[off : off+n] }
 func (m *Masters) Read(dst []float32, off int64) {
 	if !m.Split() {
 		copy(dst, m.whole[off:])
+		return
+	}
+	if m.lo == nil {
+		vec.JoinMasters(dst, m.hi[off:], make([]uint16, len(dst)))
 		return
 	}
 	vec.JoinMasters(dst, m.hi[off:], m.lo[off:])

@@ -37,6 +37,12 @@ func (c *Checkpoint) Match(p *plan.Plan) error {
 func (c *Checkpoint) differences(p *plan.Plan) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	switch adapters := c.State.Base != nil; {
+	case adapters && !p.LoRA.On():
+		return []string{"it has adapters alone (`lora`), and everything of this program learns"}
+	case !adapters && p.LoRA.On():
+		return []string{"it has all weights, and this program trains adapters alone (`lora`)"}
+	}
 	if c.State.Seq != p.Seq {
 		add("seq is %d there and %d here", c.State.Seq, p.Seq)
 	}
@@ -60,7 +66,7 @@ func (c *Checkpoint) differences(p *plan.Plan) []string {
 	for _, t := range tensors {
 		there[t.Name] = t.Shape
 	}
-	for i := range p.Slabs {
+	for i := range p.Trained() {
 		for _, x := range p.Slabs[i].Params {
 			shape, both := there[x.Name]
 			switch {

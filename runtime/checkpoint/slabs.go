@@ -22,11 +22,12 @@ const (
 
 // FromSlabs lists the weights and the optimizer state of a plan as the files of a checkpoint.
 // A slab is looked at while its tensors are written, so view may hold a few at a time. Weights are f32 in the file however the plan keeps them,
-// so that a checkpoint does not depend on the device that wrote it.
+// so that a checkpoint does not depend on the device that wrote it. Frozen slabs are left out:
+// State.Base says where their weights come from.
 func FromSlabs(p *plan.Plan, view View) []File {
 	weights := File{Name: WeightsFile, Meta: map[string]string{"format": "pt", "model": p.Model, "hash": p.ModelHash}}
 	moments := File{Name: OptimizerFile, Meta: map[string]string{"model": p.Model, "hash": p.ModelHash}}
-	for i := range p.Slabs {
+	for i := range p.Trained() {
 		s := &p.Slabs[i]
 		for j := range s.Params {
 			param := &s.Params[j]
@@ -86,10 +87,10 @@ func part(p *plan.Param, slab []byte) []byte {
 
 // LoadSlabs fills the weights of a plan and, with moments, the optimizer state, from a
 // checkpoint. Every parameter must be there with its shape, and nothing else. When it fails,
-// the memory holds nothing that may be used.
+// the memory holds nothing that may be used. Frozen slabs stay as they are.
 func (c *Checkpoint) LoadSlabs(p *plan.Plan, view View, moments bool) error {
 	want := map[string]target{}
-	for i := range p.Slabs {
+	for i := range p.Trained() {
 		s := &p.Slabs[i]
 		for j := range s.Params {
 			want[s.Params[j].Name] = target{&s.Params[j], s.Weight, s}
@@ -102,7 +103,7 @@ func (c *Checkpoint) LoadSlabs(p *plan.Plan, view View, moments bool) error {
 		return err
 	}
 	clear(want)
-	for i := range p.Slabs {
+	for i := range p.Trained() {
 		s := &p.Slabs[i]
 		for j := range s.Params {
 			want[momentM+s.Params[j].Name] = target{&s.Params[j], s.M, nil}

@@ -186,10 +186,10 @@ func (d *debugRun) load() error {
 	return state.flush()
 }
 
-// dump copies a part of every parameter's state: its gradient, or its weights.
+// dump copies a part of the state of every parameter that learns: its gradient, or its weights.
 func (d *debugRun) dump(prefix string, which func(s *plan.Slab, view checkpoint.View) checkpoint.Masters) {
 	state := slabs{e: d.engine, readOnly: true}
-	for i := range d.prog.Plan.Slabs {
+	for i := range d.prog.Plan.Trained() {
 		s := &d.prog.Plan.Slabs[i]
 		values := which(s, state.view)
 		for _, p := range s.Params {
