@@ -56,6 +56,11 @@ fuzz: ## every fuzz target for 30 s
 bench: ## kernels and training steps against PyTorch on this CPU (needs Python with torch)
 	@bash tools/bench/run.sh
 
+accuracy: ## predicted beside measured steps and memory: builds programs and runs them (TARGET=cuda on a machine with a GPU; takes an idle one)
+	@python3 tools/accuracy/accuracy.py build --target $(or $(TARGET),cpu)
+	@if [ "$(or $(TARGET),cpu)" = cpu ] || command -v nvidia-smi >/dev/null; then python3 tools/accuracy/accuracy.py run --target $(or $(TARGET),cpu); \
+	else echo "no GPU here: carry build/accuracy/cuda.tar.xz to one and run tools/accuracy/accuracy.py run --target cuda"; fi
+
 cuda-sdk: ## fetch what a build for CUDA needs into .sdk (a toolkit of the system is used when there is one)
 	@bash tools/cuda/sdk.sh
 
