@@ -39,10 +39,6 @@ func ready(s *state) {
 	word("order", s.opts.Order, "auto", schedule.LayerMajor, schedule.BatchMajor)
 	word("grad-precision", s.opts.GradPrecision, "f32", "bf16")
 	readyPlacement(s)
-	if s.opts.CheckNaN && s.opts.Target == "cuda" {
-		s.diags.Errorf("MT0403", source.Span{}, "`--check-nan` looks at values on the CPU").
-			Hint("run a few steps with `--target cpu --check-nan`, from the checkpoint before the fault: what it finds is the same line")
-	}
 	for _, o := range []struct {
 		flag string
 		n    int64

@@ -76,7 +76,7 @@ type Options struct {
 
 	Prefill int64 // positions of a prefill chunk, 0: default
 
-	CheckNaN bool // stop at the first value that is not finite, and say where it was made (CPU)
+	CheckNaN bool // stop at the first value that is not finite, and say where it was made
 
 	DumpAfter string // name of a pass: Result.Dump then holds the stage it made
 	Version   string // of mtc, carried into the plan

@@ -69,7 +69,9 @@ func TestCheckNaN(t *testing.T) {
 			}
 		}
 	}
-	if code, _, errw := call("compile", "good.mt", "--target", "cuda", "--check-nan", "--no-build"); code == 0 || !strings.Contains(errw, "on the CPU") {
-		t.Errorf("for a GPU: exit %d\n%s", code, errw)
+	succeed(t, "compile", "good.mt", "--target", "cuda", "--set", "train.precision=bf16", "--check-nan", "--no-build", "-o", "gpu")
+	gpu, err := os.ReadFile(filepath.Join("gpu", "template_layer_gen.go"))
+	if err != nil || !strings.Contains(string(gpu), "Half: true,") {
+		t.Errorf("checks for a GPU do not look at bf16 (%v)", err)
 	}
 }

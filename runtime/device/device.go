@@ -75,7 +75,15 @@ type Kernel struct {
 	// runs there. CUDA is then not needed, except for an epilogue: it follows the plain product
 	// where the library does not do the epilogue.
 	Matmul func(a *Args) Matmul
+	// Tagged launches get what the queue's Tagger was told last as I[MaxInts-1].
+	Tagged bool
+	// Report, for debugging, gets what the CUDA code left in the first ReportBytes of scratch
+	// memory, as soon as it is done: the caller of Launch waits. An error is the launch's failure.
+	Report func(work []byte, a *Args) error
 }
+
+// ReportBytes is what Kernel.Report gets.
+const ReportBytes = 64
 
 // CPU is what a CPU kernel may use.
 type CPU interface {

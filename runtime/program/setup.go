@@ -2,6 +2,7 @@ package program
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -110,6 +111,10 @@ func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
 			}
 			return nil, f
 		}
+		return nil, err
+	}
+	if err := p.writeDigest(os.Getenv("MTC_DIGEST")); err != nil {
+		d.Close()
 		return nil, err
 	}
 	if p.Plan.Target == "cuda" {

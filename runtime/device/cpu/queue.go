@@ -68,6 +68,9 @@ func newQueue(d *Device, l device.Lane) *queue {
 func (q *queue) Tag(id int) { q.tag = int32(id) }
 
 func (q *queue) Launch(k *device.Kernel, a device.Args) {
+	if k != nil && k.Tagged {
+		a.I[device.MaxInts-1] = int64(q.tag)
+	}
 	q.ring <- command{do: launch, tag: q.tag, kernel: k, args: a}
 }
 

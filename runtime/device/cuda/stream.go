@@ -96,10 +96,19 @@ func (s *stream) Launch(k *device.Kernel, a device.Args) {
 	}
 	s.recent[s.at&(len(s.recent)-1)] = k
 	s.at++
+	if k.Tagged {
+		a.I[device.MaxInts-1] = int64(s.tag)
+	}
 	s.call = a
 	if err := s.launch(k, &s.call); err != nil {
 		d.failed(s, k.Name, err)
 		return
+	}
+	if k.Report != nil {
+		if err := s.report(k); err != nil {
+			d.failed(s, k.Name, err)
+			return
+		}
 	}
 	if d.syncAll {
 		if err := d.syncStream(s.handle); err != nil {
@@ -159,6 +168,18 @@ func (s *stream) launchSource(k *device.Kernel, a *device.Args) error {
 		}
 	}
 	return nil
+}
+
+// report hands what the launch in hand left in scratch memory to its kernel.
+func (s *stream) report(k *device.Kernel) error {
+	if err := s.dev.syncStream(s.handle); err != nil {
+		return err
+	}
+	work := make([]byte, device.ReportBytes)
+	if err := s.dev.copyNow(deviceToHost, uint64(s.scratch), work); err != nil {
+		return err
+	}
+	return k.Report(work, &s.call)
 }
 
 // scratchUnit is what scratch memory grows by.
