@@ -24,6 +24,8 @@ type Request struct {
 	Checkpoint *checkpoint.Checkpoint
 	DType      string // F32, F16, BF16; "": as the weights came, else F32
 	ShardBytes int64  // of one file at most, if its tensors are smaller; 0: ShardBytes
+	// Base is the frozen weights, of a run that trains adapters: Export merges these into them.
+	Base *Matching
 }
 
 // Result is what an export wrote.

@@ -123,7 +123,11 @@ func (x *exporter) tensor(w io.Writer, t *outTensor) error {
 		}
 		return nil
 	}
-	err := x.values(t, put)
+	values := x.values
+	if x.Base != nil {
+		values = x.merged
+	}
+	err := values(t, put)
 	if lost > 0 {
 		x.res.Notes = append(x.res.Notes, fmt.Sprintf("%d values of %s are too large for %s and are infinite there", lost, t.name, dtypeNames[t.dtype]))
 	}

@@ -37,6 +37,9 @@ func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) e
 	}
 	for i := range p.Slabs {
 		s := &p.Slabs[i]
+		if p.LoRA.On() && !s.Frozen {
+			continue // adapters, which the folder has none of
+		}
 		masters := checkpoint.MastersOf(s, view)
 		for _, x := range s.Params {
 			for _, u := range at[x.Name] {

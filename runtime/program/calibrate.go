@@ -115,8 +115,7 @@ func (p *Program) calibrate(args []string, out, errw io.Writer) error {
 	defer e.Device().Close()
 	_, err = os.Stat(filepath.Join(c.Path, checkpoint.OptimizerFile))
 	whole := err == nil // the best weights come without moments
-	state := slabs{e: e}
-	if err := first(c.LoadSlabs(p.Plan, state.view, whole), state.flush()); err != nil {
+	if err := p.loadModel(e, c, whole, ""); err != nil {
 		return err
 	}
 	report, err := p.recalibrate(e, feed, &r)

@@ -15,12 +15,15 @@ import (
 )
 
 // export is the export command: a checkpoint of a run, its newest or a given one, as a
-// Hugging Face folder.
+// Hugging Face folder, or its adapters as PEFT's.
 func (p *Program) export(args []string, out, errw io.Writer) error {
 	var to, dtype, size string
 	fs := newFlagSet("export", ExportFlags)
+	var peft, from string
 	fs.usage = "export [RUN] --hf DIR [flags]"
 	fs.bind("hf", &to)
+	fs.bind("peft", &peft)
+	fs.bind("from", &from)
 	fs.bind("dtype", &dtype)
 	fs.bind("shard-size", &size)
 	rest, err := fs.parse(args, out)
@@ -36,8 +39,15 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 		return err
 	case len(rest) > 1:
 		return usagef("`export` takes one run folder, not %d", len(rest))
-	case to == "":
+	case to == "" && peft == "":
 		return usagef("`export` needs a folder to write").hint("`export --hf DIR`")
+	case to != "" && peft != "":
+		return usagef("`--hf` and `--peft` exclude each other").hint("`--hf` writes the whole model with the adapters merged, `--peft` the adapters alone")
+	case peft != "" && (dtype != "" || size != ""):
+		return usagef("`--dtype` and `--shard-size` go with `--hf`: adapters are one file of f32")
+	}
+	if err := p.checkGiven(from); err != nil {
+		return err
 	}
 	known := map[string]string{"": "", "f32": "F32", "f16": "F16", "bf16": "BF16"}
 	var ok bool
@@ -57,7 +67,21 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 		return err
 	}
 	req.Run = filepath.Dir(filepath.Clean(req.Checkpoint.Path))
-	res, err := hf.Export(to, &req)
+	write := hf.Export
+	if peft != "" {
+		to, write = peft, hf.ExportPEFT
+	} else if p.Plan.LoRA.On() {
+		w, err := p.openFrozen(req.Checkpoint, from)
+		if err != nil {
+			return err
+		}
+		defer w.close()
+		if err := w.same(req.Checkpoint.State.Base); err != nil {
+			return err
+		}
+		req.Base = w.matching
+	}
+	res, err := write(to, &req)
 	if err != nil {
 		return err
 	}

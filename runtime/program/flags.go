@@ -40,7 +40,7 @@ var TrainFlags = []Flag{
 	{Name: "no-save", Doc: "write no checkpoint, not at the end either: for timing"},
 	{Name: "out", Arg: "DIR", Doc: "folder of the run (default runs/MODEL)"},
 	{Name: "metrics", Arg: "FILE", Doc: "JSON lines of every step (default OUT/metrics.jsonl)"},
-	{Name: "from", Arg: "DIR", Doc: "take the weights from a Hugging Face folder; with --steps 0 the run only takes them"},
+	{Name: "from", Arg: "DIR", Doc: "take the weights from a Hugging Face folder; with --steps 0 the run only takes them. Of a run with adapters: the frozen ones, also where they are now"},
 	{Name: "tensorboard", Arg: "DIR", Doc: "write event files that TensorBoard reads"},
 	{Name: "csv", Arg: "FILE", Doc: "write a table of steps and evaluations"},
 	{Name: "prometheus", Arg: "ADDR", Doc: "answer /metrics there: a port of this machine, or HOST:PORT"},
@@ -58,6 +58,8 @@ var TrainFlags = []Flag{
 var ExportFlags = []Flag{
 	{Name: "hf", Arg: "DIR", Doc: "folder to write in Hugging Face's layout; it must not be there yet"},
 	{Name: "dtype", Arg: "TYPE", Doc: "f32, f16 or bf16 (default: as the weights came, else f32)"},
+	{Name: "peft", Arg: "DIR", Doc: "folder to write as a PEFT adapter, of a run that trains adapters; it must not be there yet"},
+	{Name: "from", Arg: "DIR", Doc: "where the frozen weights of a run that trains adapters are now"},
 	{Name: "shard-size", Arg: "SIZE", Doc: "begin another file of weights above this size, such as 2GB (default 5GB)"},
 }
 
@@ -82,6 +84,7 @@ var GenerateFlags = []Flag{
 	{Name: "top-k", Arg: "K", Doc: "choose among the K likeliest tokens; 0: all (default 0)"},
 	{Name: "seed", Arg: "S", Doc: "same seed, same text (default 1)"},
 	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
+	{Name: "from", Arg: "DIR", Doc: "where the frozen weights of a run that trains adapters are now"},
 }
 
 // flagSet parses one command's flags into variables.

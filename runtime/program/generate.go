@@ -36,10 +36,11 @@ type request struct {
 // checkpoint of a run, or of a given one.
 func (p *Program) generate(args []string, out, errw io.Writer) error {
 	r := request{tokens: 200, temperature: 0.8, seed: 1}
+	var from string
 	fs := newFlagSet("generate", GenerateFlags)
 	for name, to := range map[string]any{"prompt": &r.prompt, "tokens": &r.tokens, "temperature": &r.temperature,
 		"top-k": &r.topK, "seed": &r.seed, "threads": &r.threads, "stop-at-seq": &r.stopAtSeq,
-		"chat": &r.chat, "system": &r.system} {
+		"chat": &r.chat, "system": &r.system, "from": &from} {
 		fs.bind(name, to)
 	}
 	rest, err := fs.parse(args, out)
@@ -63,6 +64,9 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 		return usagef("`--threads` is out of range").hint("write %s", threadsRange)
 	case r.topK < 0:
 		return usagef("`--top-k` is out of range").hint("write 0 or more")
+	}
+	if err := p.checkGiven(from); err != nil {
+		return err
 	}
 	l := p.Plan.Lists[plan.Decode]
 	if l.End == l.Start {
@@ -122,11 +126,7 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 		return err
 	}
 	defer e.Device().Close()
-	state := slabs{e: e}
-	if err := c.LoadSlabs(p.Plan, state.view, false); err != nil {
-		return err
-	}
-	if err := state.flush(); err != nil {
+	if err := p.loadModel(e, c, false, from); err != nil {
 		return err
 	}
 	w := bufio.NewWriter(out)

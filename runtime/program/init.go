@@ -12,12 +12,13 @@ import (
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// initialize fills the weights of a fresh model; moments are zero already. Element i of a
+// initialize fills the weights of a fresh model that learn; moments are zero already, and frozen
+// weights are loaded. Element i of a
 // parameter is a pure function of the seed, the parameter's path and i, so it does not depend
 // on placement, slabs, threads or what else the model has.
 func initialize(e *engine.Engine, seed int64) error {
 	state := slabs{e: e, fresh: true}
-	for i := range e.Plan().Slabs {
+	for i := range e.Plan().Trained() {
 		s := &e.Plan().Slabs[i]
 		initSlab(s, checkpoint.MastersOf(s, state.view), seed)
 		if err := state.flush(); err != nil {

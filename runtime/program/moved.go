@@ -26,11 +26,11 @@ func (m moved) String() string {
 		share(m.Changed), share(m.Upper), m.Most)
 }
 
-// movedWeights looks at every weight of a drained engine, a slab at a time.
+// movedWeights looks at every weight that learns of a drained engine, a slab at a time.
 func movedWeights(e *engine.Engine, seed int64) (moved, error) {
 	state := slabs{e: e, readOnly: true}
 	var m moved
-	for i := range e.Plan().Slabs {
+	for i := range e.Plan().Trained() {
 		s := &e.Plan().Slabs[i]
 		movedSlab(&m, s, checkpoint.MastersOf(s, state.view), seed)
 		if err := state.flush(); err != nil {

@@ -73,8 +73,7 @@ func (p *Program) sampleRouting(args []string, out io.Writer) error {
 		return err
 	}
 	defer e.Device().Close()
-	state := slabs{e: e}
-	if err := first(c.LoadSlabs(p.Plan, state.view, false), state.flush()); err != nil {
+	if err := p.loadModel(e, c, false, ""); err != nil {
 		return err
 	}
 	s, err := p.sample(e, feed.Train, tokens)

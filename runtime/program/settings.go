@@ -65,7 +65,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		return nil, usagef("`%s` is not a flag", rest[0]).hint("every setting is a flag: `--data PATH`")
 	}
 	s.resume = fs.given("resume")
-	if err := first(s.checkFrom(fs.given("from")), s.exports.check(), s.packing.check()); err != nil {
+	if err := first(p.checkFrom(s, fs.given("from")), s.exports.check(), s.packing.check()); err != nil {
 		return nil, err
 	}
 	if s.profile, err = p.profiled(fs.given("profile"), profile); err != nil {
@@ -175,6 +175,9 @@ var threadsRange = fmt.Sprintf("1 to %d, or leave it out for all processors", ma
 func under(root string, paths []string) []string {
 	if root == "" {
 		return paths
+// maxEpochs keeps the number of steps far from overflow.
+const maxEpochs = 1_000_000
+
 	}
 	out := make([]string, len(paths))
 	for i, p := range paths {

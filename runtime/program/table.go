@@ -65,11 +65,21 @@ func (s *session) table() []telemetry.Setting {
 
 // modelRows describe what was compiled.
 func modelRows(p *plan.Plan) []telemetry.Setting {
-	return []telemetry.Setting{
-		{Name: "model", Value: fmt.Sprintf("%s (%s), %s parameters", p.Model, p.Source, telemetry.Group(p.NumParams))},
+	rows := []telemetry.Setting{{Name: "model", Value: fmt.Sprintf("%s (%s), %s parameters", p.Model, p.Source, telemetry.Group(p.NumParams))}}
+	if p.LoRA.On() {
+		rows = append(rows, telemetry.Setting{Name: "adapters", Value: AdaptersText(p)})
+	}
+	return append(rows, []telemetry.Setting{
 		{Name: "step", Value: StepText(p)},
 		{Name: "placement", Value: PlacementText(p)},
-	}
+	}...)
+}
+
+// AdaptersText says what learns where the rest is frozen.
+func AdaptersText(p *plan.Plan) string {
+	n := p.NumTrained()
+	return fmt.Sprintf("rank %d, alpha %g, beside %d linears: %s parameters learn (%.2g %%), the others are frozen",
+		p.LoRA.Rank, p.LoRA.Alpha, len(p.LoRA.Adapters), telemetry.Group(n), 100*float64(n)/float64(p.NumParams))
 }
 
 // PlacementText says where the state of training lives.
@@ -155,7 +165,11 @@ func (s *session) report() {
 	}
 	fmt.Fprintf(s.outw, "\n\n%s\n", s.out)
 	file := func(name, what string) { fmt.Fprintf(s.outw, "  %-16s %s\n", name, what) }
-	file(filepath.Base(s.saved)+"/", "weights.safetensors, optimizer.safetensors")
+	what := "weights.safetensors, optimizer.safetensors"
+	if s.base != nil {
+		what = "the adapters with their optimizer; the frozen weights stay in " + s.base.Path
+	}
+	file(filepath.Base(s.saved)+"/", what)
 	if !math.IsInf(s.best, 1) {
 		file(checkpoint.BestFolder+"/", fmt.Sprintf("the weights with the lowest evaluation loss, %.4f", s.best))
 	}

@@ -24,7 +24,8 @@ type session struct {
 	*settings
 	outw io.Writer
 
-	foreign *foreignWeights // nil: they start as the model says, or are resumed
+	foreign *foreignWeights  // nil: they start as the model says, or are resumed
+	base    *checkpoint.Base // the frozen weights that adapters go with, nil: none
 
 	feed   *data.Feed // the data
 	loader data.Training
@@ -230,9 +231,17 @@ func (s *session) mayUse() (err error) {
 }
 
 // start gives the weights their first values, or those of the checkpoint.
-func (s *session) start() error {
+func (s *session) start() (err error) {
 	state := slabs{e: s.engine}
-	if s.foreign != nil {
+	if s.plan.LoRA.On() {
+		var want *checkpoint.Base
+		if s.from != nil {
+			want = s.from.State.Base
+		}
+		if s.base, err = s.foreign.freeze(&state, want); err != nil {
+			return err
+		}
+	} else if s.foreign != nil {
 		return s.foreign.load(&state)
 	}
 	if s.from == nil {
@@ -282,7 +291,7 @@ func (s *session) run() error {
 	if err := s.routed(s.engine.State().Step); err != nil {
 		return err
 	}
-	if s.moved && s.foreign == nil {
+	if s.moved && (s.foreign == nil || s.base != nil) {
 		m, err := movedWeights(s.engine, s.train.Seed)
 		if err != nil {
 			return err
@@ -349,7 +358,7 @@ func (s *session) state(st engine.State) checkpoint.State {
 	return checkpoint.State{
 		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
 		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.dataID(),
-		Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Compiler: s.plan.Compiler,
+		Base: s.base, Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Compiler: s.plan.Compiler,
 	}
 }
 

@@ -18,17 +18,6 @@ type foreignWeights struct {
 	notes    []string
 }
 
-// openWeights opens the folder of --from and holds it against the model: the names and shapes
-// of the weights, and what config.json says of the mathematics. Nothing is loaded yet.
-func (s *session) openWeights() error {
-	if s.settings.weights == "" {
-		return nil
-	}
-	w, err := s.prog.openForeign(s.settings.weights)
-	s.foreign = w
-	return err
-}
-
 func (p *Program) openForeign(dir string) (*foreignWeights, error) {
 	folder, err := hf.Open(dir)
 	if err != nil {
@@ -130,15 +119,4 @@ func (s *session) say(errw io.Writer) {
 	for _, n := range s.foreign.notes {
 		fmt.Fprintf(errw, "note: %s\n", n)
 	}
-}
-
-// checkFrom refuses --from where it cannot be.
-func (s *settings) checkFrom(given bool) error {
-	switch {
-	case given && s.weights == "":
-		return usagef("`--from` is empty").hint("write the folder of a Hugging Face model")
-	case s.weights != "" && s.resume:
-		return usagef("`--from` and `--resume` exclude each other").hint("a resumed run has the weights of its checkpoint")
-	}
-	return nil
 }
