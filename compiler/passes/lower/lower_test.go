@@ -421,6 +421,40 @@ func TestRecomputeOmitsWhatBackwardDoesNotRead(t *testing.T) {
 	}
 }
 
+// TestAddendsStayApart: no forward product works in place, whether its addend is kept for backward or
+// not, so that values made again are made in the same way.
+func TestAddendsStayApart(t *testing.T) {
+	for _, recompute := range []string{"none", "all"} {
+		o := small
+		o.Recompute, o.Again = recompute, recompute == "all"
+		p := mustLower(t, spans(llama(t, 4, 8, 24, 16, 2, 4, 2, 20, false, 0)), o)
+		i := slices.IndexFunc(p.Templates, func(t *ir.Template) bool { return t.Name == "layer" })
+		seen := 0
+		for _, kind := range []plan.Func{plan.Forward, plan.Again, plan.Recompute} {
+			f := p.Templates[i].Funcs[kind]
+			if f == nil {
+				continue
+			}
+			for _, s := range f.Body {
+				at := map[string]ir.Place{}
+				for _, a := range s.(*ir.Call).Args {
+					at[a.Field] = a.Place
+				}
+				y, add := at["Y"], at["AddY"]
+				if add.Region == ir.RNil {
+					continue
+				}
+				if seen++; y.Region == add.Region && y.Index == add.Index && y.Off == add.Off {
+					t.Errorf("recompute %s: in %s, %s is made where its addend %s lies", recompute, kind, y.Name, add.Name)
+				}
+			}
+		}
+		if seen < 2 {
+			t.Errorf("recompute %s: %d residuals", recompute, seen)
+		}
+	}
+}
+
 func launches(body []ir.Stmt) []string {
 	var out []string
 	for _, s := range body {

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // Memory gives every value of every function a place, proves that no two values that are
@@ -125,7 +126,7 @@ func place(f *fn) *placement {
 			if w.v == nil || w.v.mutable {
 				continue
 			}
-			for _, r := range inPlaceCandidates(in, w) {
+			for _, r := range inPlaceCandidates(f, in, w) {
 				if join(f, life, groups, list, i, in, w, r) {
 					break
 				}
@@ -160,10 +161,15 @@ func place(f *fn) *placement {
 
 // inPlaceCandidates lists the values that a launch may overwrite with w: the addend of a
 // gradient, then what the op names, in its order.
-func inPlaceCandidates(in *inst, w operand) []*value {
+//
+// The addend of a forward launch stays where it is. Whether it is free to be overwritten depends
+// on what is kept for backward, and a library of matrix products may round otherwise where it
+// works in place: a layer would have other bits with recompute than without.
+func inPlaceCandidates(f *fn, in *inst, w operand) []*value {
 	var out []*value
+	apart := f.kind != plan.Infer && in.launch == &in.call.Def.Forward
 	for _, a := range in.adds {
-		if a.name == w.name && a.v != nil {
+		if a.name == w.name && a.v != nil && !apart {
 			out = append(out, a.v)
 		}
 	}

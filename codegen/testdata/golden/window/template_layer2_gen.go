@@ -20,9 +20,6 @@ func layer2Forward(queue device.Queue, b *engine.Binding) {
 	x := b.In[0]   // [B, T, D = 32]
 	x3 := b.Out[0] // [B, T, D = 32]
 
-	// Passing through the place of a result.
-	x2 := b.Out[0] // [B, T, D = 32]
-
 	// Constant tables.
 	ropeCs := b.Tables[0] // [T, 2, 4]
 
@@ -38,6 +35,7 @@ func layer2Forward(queue device.Queue, b *engine.Binding) {
 	v := b.Work.At(Layer2ForwardV)           // [B, T, 16]
 	a := b.Work.At(Layer2ForwardA)           // [B, T, D = 32]
 	aLse := b.Work.At(Layer2ForwardALse)     // [B, T, H = 4]
+	x2 := b.Work.At(Layer2ForwardX2)         // [B, T, D = 32]
 	h2 := b.Work.At(Layer2ForwardH2)         // [B, T, D = 32]
 	h2Mean := b.Work.At(Layer2ForwardH2Mean) // [B, T]
 	h2Inv := b.Work.At(Layer2ForwardH2Inv)   // [B, T]

@@ -20,9 +20,6 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 	x := b.In[0]   // [B, T, D = 32]
 	x3 := b.Out[0] // [B, T, D = 32]
 
-	// Passing through the place of a result.
-	x2 := b.Out[0] // [B, T, D = 32]
-
 	// Constant tables.
 	ropeCs := b.Tables[0] // [T, 2, 4]
 
@@ -38,6 +35,7 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 	v := b.Work.At(LayerForwardV)           // [B, T, 16]
 	a := b.Work.At(LayerForwardA)           // [B, T, D = 32]
 	aLse := b.Work.At(LayerForwardALse)     // [B, T, H = 4]
+	x2 := b.Work.At(LayerForwardX2)         // [B, T, D = 32]
 	h2 := b.Work.At(LayerForwardH2)         // [B, T, D = 32]
 	h2Mean := b.Work.At(LayerForwardH2Mean) // [B, T]
 	h2Inv := b.Work.At(LayerForwardH2Inv)   // [B, T]
