@@ -7,6 +7,7 @@
  * MTC_FAKE_CUDA: "none" has no device, "old" an old driver, "small" 64 MiB of memory, "nolock"
  * cannot register memory, "nowait" has no waits on memory, "emu" is a GPU without tensor cores,
  * for which every kernel has a form that nvrtc.c can compile. Several stand together: "emu,old".
+ * Products of blaslt.c: "tune" names three algorithms, "inplace" rounds once more where C is D.
  * MTC_FAKE_LOCK: bytes that can be registered.
  */
 #define _GNU_SOURCE
