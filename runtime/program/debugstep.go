@@ -18,7 +18,7 @@ import (
 
 var debugFlags = []Flag{
 	{Name: "fixture", Arg: "FILE", Doc: "safetensors: init.<path> F32 of every parameter, tokens I32 [steps, rows, seq + 1]"},
-	{Name: "from", Arg: "DIR", Doc: "Hugging Face folder with the weights, in place of init.<path>"},
+	{Name: "from", Arg: "DIR", Doc: "Hugging Face folder with the weights, in place of init.<path>; adapters are taken from there"},
 	{Name: "dump", Arg: "FILE", Doc: "safetensors to write"},
 	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
 }
@@ -166,10 +166,15 @@ func (d *debugRun) load() error {
 			return err
 		}
 		defer w.close()
-		return w.load(&state)
+		if err := w.load(&state); err != nil || !d.prog.Plan.LoRA.On() {
+			return err
+		}
 	}
 	for i := range d.prog.Plan.Slabs {
 		s := &d.prog.Plan.Slabs[i]
+		if s.Frozen && d.from != "" {
+			continue
+		}
 		masters := checkpoint.MastersOf(s, state.view)
 		for _, p := range s.Params {
 			t := d.in.Lookup("init." + p.Name)
