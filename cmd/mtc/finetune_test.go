@@ -147,7 +147,7 @@ func TestFinetuneTutorial(t *testing.T) {
 	}
 	for what, want := range map[string][]string{
 		"data show":             {"document 2:", "*", `"<|im_end|>"`},
-		"run chat.mt":           {"8 documents", "loss: assistant", "documents apart", "weights from", "packed into", "eval 20/20", "step 20/20", "held out (0.3 of all)"},
+		"run chat.mt":           {"8 documents", "loss: assistant", "documents apart", "weights from", "packed into", "eval 10/10", "step 10/10", "held out (0.3 of all)"},
 		"export runs/chat/best": {"chat-tuned"},
 	} {
 		for _, w := range want {

@@ -138,9 +138,9 @@ func importText(im *imported, d *hf.Description, from string) ([]byte, error) {
 train {
   seq       = %d
   batch     = 8 rows
-  steps     = 1000
+  epochs    = 3
   optimizer = adamw(beta1 = 0.9, beta2 = 0.95, decay = 0.01)
-  lr        = cosine(peak = 2e-5, warmup = 50, final = 2e-6)
+  lr        = cosine(peak = 2e-5, warmup = 20, final = 2e-6)
   clip      = 1.0
   eval      = every(100)
   save      = every(500, keep = 2)

@@ -95,6 +95,52 @@ func TestDocumentsThatShareRows(t *testing.T) {
 	}
 }
 
+// The step that an epoch ends with has the rows that are left, and counts their targets alone: it is
+// the step of a batch that has just these rows, also where whole micro-batches are empty.
+func TestLastStepOfAnEpoch(t *testing.T) {
+	data := documents(t, 17, 9, 6, 12, 5)
+	for _, family := range []string{"gpt2", "llama", "topk"} {
+		t.Run(family, func(t *testing.T) {
+			o := func(batch int, c compiler.Options) compiler.Options {
+				c.Set = append(c.Set, "train.eval=none", fmt.Sprintf("train.batch=%d rows", batch))
+				return c
+			}
+			args := []string{"--data", data, "--epochs", "2", "--set", "train.eval=none"}
+			full := train(t, program(t, family, o(5, compiler.Options{})), out(t), args...)
+			if len(full.lines) != 2 {
+				t.Fatalf("%d steps of 5 rows in 2 epochs of 5", len(full.lines))
+			}
+			for _, c := range []compiler.Options{o(8, compiler.Options{}), o(8, compiler.Options{MicroBatch: 1}),
+				o(16, compiler.Options{MicroBatch: 4, Placement: "stream", Recompute: "all"})} {
+				if family == "topk" && c.MicroBatch > 0 {
+					continue // its balance loss goes by micro-batch
+				}
+				part := train(t, program(t, family, c), out(t), args...)
+				if len(part.lines) != 2 {
+					t.Fatalf("%d steps", len(part.lines))
+				}
+				for i, limit := range []float64{1e-6, 1e-4} {
+					for _, key := range []string{"loss", "grad_norm", "tokens"} {
+						g, w := field(t, part, i, key), field(t, full, i, key)
+						if !(math.Abs(g-w) <= limit*math.Abs(w)) {
+							t.Errorf("step %d: %s is %.9g in a part of %v, %.9g alone", i+1, key, g, c.Set, w)
+						}
+					}
+				}
+			}
+			// Of 5 rows, 3 make a step and 2 the next one.
+			parts := train(t, program(t, family, o(3, compiler.Options{})), out(t), args...)
+			if len(parts.lines) != 4 {
+				t.Fatalf("%d steps of 3 rows in 2 epochs of 5", len(parts.lines))
+			}
+			a, b, all := field(t, parts, 0, "tokens"), field(t, parts, 1, "tokens"), field(t, full, 0, "tokens")
+			if b != all || a >= b {
+				t.Errorf("%v, then %v targets of %v", a, b, all) // counted from the start
+			}
+		})
+	}
+}
+
 // A document that does not fit a row is an error that says what to do, and what a program
 // was not compiled for is not done.
 func TestDocumentsThatDoNotFit(t *testing.T) {

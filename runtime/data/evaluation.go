@@ -54,10 +54,7 @@ func (e *Evaluation) Batch(i int64, tokens, targets []int32) error {
 	buf, learn := make([]int32, e.seq+1), make([]bool, e.seq+1)
 	for b := int64(0); b < e.batch; b++ {
 		in, out := tokens[b*e.seq:(b+1)*e.seq], targets[b*e.seq:(b+1)*e.seq]
-		clear(in)
-		for j := range out {
-			out[j] = -1
-		}
+		blank(in, out)
 		r := i*e.batch + b
 		if r >= e.used {
 			continue

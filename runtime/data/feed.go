@@ -45,9 +45,11 @@ type Feed struct {
 	Bytes           bool // tokens are bytes
 	// Starts and EvalStarts say where the documents of rows begin, where they share rows; else nil.
 	Starts, EvalStarts func(i int64, starts []int32)
-	Summary            string
-	ID                 string
-	close              []func() error
+	// Steps is the number of steps of an epoch, where the run goes by epochs; else 0.
+	Steps   int64
+	Summary string
+	ID      string
+	close   []func() error
 }
 
 // Close closes the files.
@@ -86,10 +88,24 @@ func openCorpora(t plan.Train, s Shape) (*Feed, error) {
 	if eval != nil {
 		f.close = append(f.close, eval.Close)
 	}
-	if f.Train, err = NewLoader(train, s.Batch, s.Seq, t.Seed); err == nil && eval != nil && s.Evaluates {
+	if err = f.flow(train, t, s); err == nil && eval != nil && s.Evaluates {
 		f.Eval, err = NewEvaluation(eval, s.Batch, s.Seq, t.EvalSteps)
 	}
 	return f.or(err)
+}
+
+// flow takes the tokens of a stream, one after another.
+func (f *Feed) flow(c stream, t plan.Train, s Shape) error {
+	if t.Epochs == 0 {
+		l, err := NewLoader(c, s.Batch, s.Seq, t.Seed)
+		f.Train = l
+		return err
+	}
+	l, err := NewEpochLoader(c, s.Batch, s.Seq, t.Seed)
+	if err == nil {
+		f.Train, f.Steps = l, l.Steps()
+	}
+	return err
 }
 
 func isDir(path string) bool {
@@ -149,7 +165,9 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 		if err != nil {
 			return f.or(err)
 		}
-		f.Train = rows
+		if f.Train = rows; t.Epochs > 0 {
+			f.Steps = rows.ByEpochs().Steps()
+		}
 		if s.Shared {
 			f.Starts = rows.Starts
 		}
@@ -171,7 +189,7 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 			}
 		}
 	} else {
-		if f.Train, err = NewLoader(join(set, train), s.Batch, s.Seq, t.Seed); err == nil && len(held) > 0 && s.Evaluates {
+		if err = f.flow(join(set, train), t, s); err == nil && len(held) > 0 && s.Evaluates {
 			f.Eval, err = NewEvaluation(join(from, held), s.Batch, s.Seq, t.EvalSteps)
 		}
 		if err != nil {

@@ -22,6 +22,7 @@ type Rows struct {
 	docs  []int64 // of all rows, one row after another
 	first []int   // first[r]: place in docs of row r; one more at the end
 	used  int64   // positions with a document
+	w     windows // where the run goes by epochs, else zero
 }
 
 // NewRows makes rows of seq positions. shared says that the program keeps documents of one
@@ -86,22 +87,48 @@ func (r *Rows) fill(docs []int64) {
 // Rows is the number of rows of an epoch.
 func (r *Rows) Rows() int64 { return int64(len(r.first) - 1) }
 
+// ByEpochs makes every epoch begin a step of its own, whose last one has the rows that are left.
+func (r *Rows) ByEpochs() *Rows {
+	r.w = windows{r.Rows(), r.batch}
+	return r
+}
+
+// Steps is the number of steps of an epoch, for a run that goes by epochs.
+func (r *Rows) Steps() int64 { return r.w.steps() }
+
 // Epoch is the epoch, with its fraction, that a run is in before a step.
-func (r *Rows) Epoch(step int64) float64 { return float64(step) * float64(r.batch) / float64(r.Rows()) }
+func (r *Rows) Epoch(step int64) float64 {
+	if r.w.rows > 0 {
+		return r.w.epoch(step)
+	}
+	return float64(step) * float64(r.batch) / float64(r.Rows())
+}
 
 // Used is the share of positions that hold a document.
 func (r *Rows) Used() float64 { return float64(r.used) / float64(r.Rows()*r.seq) }
 
-// row is the row that stands at place k of a run.
-func (r *Rows) row(k int64) int64 {
+// row is row b of a step; ok is false where the step has none.
+func (r *Rows) row(step, b int64) (row int64, ok bool) {
+	k := step*r.batch + b
+	if r.w.rows > 0 {
+		if k, ok = r.w.place(step, b); !ok {
+			return 0, false
+		}
+	}
 	epoch, i := uint64(k/r.Rows()), uint64(k%r.Rows())
-	return int64(permute(i, uint64(r.Rows()), key(r.seed, epoch, forOrder)))
+	return int64(permute(i, uint64(r.Rows()), key(r.seed, epoch, forOrder))), true
 }
 
 // Batch fills the rows of a step. A target that is not learned is -1.
 func (r *Rows) Batch(step int64, tokens, targets []int32) error {
 	for b := int64(0); b < r.batch; b++ {
-		if err := r.put(r.row(step*r.batch+b), tokens[b*r.seq:(b+1)*r.seq], targets[b*r.seq:(b+1)*r.seq]); err != nil {
+		in, out := tokens[b*r.seq:(b+1)*r.seq], targets[b*r.seq:(b+1)*r.seq]
+		row, ok := r.row(step, b)
+		if !ok {
+			blank(in, out)
+			continue
+		}
+		if err := r.put(row, in, out); err != nil {
 			return err
 		}
 	}
@@ -112,7 +139,11 @@ func (r *Rows) Batch(step int64, tokens, targets []int32) error {
 // begins.
 func (r *Rows) Starts(step int64, starts []int32) {
 	for b := int64(0); b < r.batch; b++ {
-		r.starts(r.row(step*r.batch+b), starts[b*r.seq:(b+1)*r.seq])
+		if row, ok := r.row(step, b); ok {
+			r.starts(row, starts[b*r.seq:(b+1)*r.seq])
+		} else {
+			clear(starts[b*r.seq : (b+1)*r.seq])
+		}
 	}
 }
 
@@ -131,10 +162,7 @@ func (r *Rows) starts(row int64, starts []int32) {
 }
 
 func (r *Rows) put(row int64, tokens, targets []int32) error {
-	clear(tokens)
-	for i := range targets {
-		targets[i] = -1
-	}
+	blank(tokens, targets)
 	at := int64(0)
 	for _, d := range r.docs[r.first[row]:r.first[row+1]] {
 		n := r.set.Len(d)
@@ -204,10 +232,7 @@ func (e *RowEvaluation) Batch(i int64, tokens, targets []int32) error {
 			}
 			continue
 		}
-		clear(in)
-		for j := range out {
-			out[j] = -1
-		}
+		blank(in, out)
 	}
 	return nil
 }

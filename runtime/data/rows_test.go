@@ -59,10 +59,10 @@ func TestRowsHoldEveryDocumentOnce(t *testing.T) {
 		seen := map[string]int{}
 		for k := range r.Rows() {
 			tokens, targets, starts := make([]int32, seq), make([]int32, seq), make([]int32, seq)
-			if err := r.put(r.row(k), tokens, targets); err != nil {
+			if err := r.put(rowAt(r, k), tokens, targets); err != nil {
 				t.Fatal(err)
 			}
-			r.starts(r.row(k), starts)
+			r.starts(rowAt(r, k), starts)
 			for i := 0; i < seq; {
 				end := i
 				for end < seq && starts[end] == int32(i) {
@@ -97,7 +97,7 @@ func TestRowsHoldEveryDocumentOnce(t *testing.T) {
 		}
 		seenRows := map[int64]bool{}
 		for k := range r.Rows() {
-			seenRows[r.row(k+r.Rows())] = true
+			seenRows[rowAt(r, k+r.Rows())] = true
 		}
 		if int64(len(seenRows)) != r.Rows() {
 			t.Errorf("shared %v: %d of %d rows in an epoch", shared, len(seenRows), r.Rows())

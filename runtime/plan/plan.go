@@ -380,6 +380,7 @@ type Train struct {
 	Data      []string // patterns, absolute or relative to the .mt
 	Width     int      // bytes a token of headerless .bin shards; 0: by header; 1: bytes
 	Steps     int64
+	Epochs    int64 // 0: by steps; else these many times over the data, and Steps follow from that
 	Optimizer AdamW
 	LR        Schedule
 	Clip      float64 // 0: off

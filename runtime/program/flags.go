@@ -24,6 +24,7 @@ type Flag struct {
 // TrainFlags are the flags of training.
 var TrainFlags = []Flag{
 	{Name: "steps", Arg: "N", Doc: "train until N steps are done"},
+	{Name: "epochs", Arg: "N", Doc: "train N times over the data, instead of a number of steps; the last step of an epoch has the rows that are left"},
 	{Name: "data", Arg: "PATH", Doc: "files to train on: file, folder or pattern, or a folder that mtc data pack wrote; text and conversations are tokenized into OUT/data where the model has a tokenizer", Many: true},
 	{Name: "eval-data", Arg: "PATH", Doc: "files to evaluate on", Many: true},
 	{Name: "holdout", Arg: "SHARE", Doc: "evaluate on this share of the training data: of documents, or of files that are read as they are"},
@@ -57,9 +58,9 @@ var TrainFlags = []Flag{
 // ExportFlags are the flags of an export.
 var ExportFlags = []Flag{
 	{Name: "hf", Arg: "DIR", Doc: "folder to write in Hugging Face's layout; it must not be there yet"},
-	{Name: "dtype", Arg: "TYPE", Doc: "f32, f16 or bf16 (default: as the weights came, else f32)"},
 	{Name: "peft", Arg: "DIR", Doc: "folder to write as a PEFT adapter, of a run that trains adapters; it must not be there yet"},
 	{Name: "from", Arg: "DIR", Doc: "where the frozen weights of a run that trains adapters are now"},
+	{Name: "dtype", Arg: "TYPE", Doc: "f32, f16 or bf16 (default: as the weights came, else f32)"},
 	{Name: "shard-size", Arg: "SIZE", Doc: "begin another file of weights above this size, such as 2GB (default 5GB)"},
 }
 
@@ -83,8 +84,8 @@ var GenerateFlags = []Flag{
 	{Name: "temperature", Arg: "X", Doc: "0: the likeliest token; 1: as the model says (default 0.8)"},
 	{Name: "top-k", Arg: "K", Doc: "choose among the K likeliest tokens; 0: all (default 0)"},
 	{Name: "seed", Arg: "S", Doc: "same seed, same text (default 1)"},
-	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
 	{Name: "from", Arg: "DIR", Doc: "where the frozen weights of a run that trains adapters are now"},
+	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
 }
 
 // flagSet parses one command's flags into variables.

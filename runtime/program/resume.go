@@ -44,6 +44,9 @@ func merge(had, then, now, fresh plan.Train) plan.Train {
 			o.Field(i).Set(f.Field(i))
 		}
 	}
+	if then.Steps != now.Steps {
+		out.Epochs = fresh.Epochs // as these do
+	}
 	if !slices.Equal(then.EvalData, now.EvalData) {
 		out.Holdout = fresh.Holdout // the two exclude each other
 	}
@@ -72,9 +75,12 @@ func (s *session) mayResume() error {
 	if err := checkpoint.Newest(s.out, c.State.Step); err != nil {
 		return err
 	}
+	if s.train.Epochs > 0 && s.feed == nil {
+		return nil // the data says how many steps there are
+	}
 	if c.State.Step >= s.train.Steps {
 		return fault.New("MT0620", c.Path, "the run has done %d steps of %d", c.State.Step, s.train.Steps).
-			Help("give more with `--steps N`")
+			Help("give more with `--%s N`", lengthFlag(&s.train))
 	}
 	return nil
 }
@@ -107,6 +113,9 @@ func (s *session) changes() []string {
 	if t.Optimizer != b.Optimizer {
 		add("optimizer %s instead of %s", optimizerText(t.Optimizer), optimizerText(b.Optimizer))
 	}
+	if (t.Epochs > 0) != (b.Epochs > 0) {
+		add("length by %s instead of %s: the rows come in another order", lengthFlag(t), lengthFlag(b))
+	}
 	if t.LR != b.LR {
 		add("lr %s instead of %s", scheduleText(t.LR), scheduleText(b.LR))
 	} else if t.Steps != b.Steps && t.LR.Kind != "constant" {
@@ -116,6 +125,14 @@ func (s *session) changes() []string {
 		add("clip %s instead of %s", clipText(t.Clip), clipText(b.Clip))
 	}
 	return out
+}
+
+// lengthFlag is the flag that says how long a run is.
+func lengthFlag(t *plan.Train) string {
+	if t.Epochs > 0 {
+		return "epochs"
+	}
+	return "steps"
 }
 
 // noteOf is a note about changes, "" without any.

@@ -50,7 +50,7 @@ var Ctors = map[string][]Ctor{
 
 // Free are the fields that --set can change without compiling again; Fixed shape the schedule.
 var (
-	Free  = []string{"data", "width", "steps", "optimizer", "lr", "clip", "eval", "save", "seed"}
+	Free  = []string{"data", "width", "steps", "epochs", "optimizer", "lr", "clip", "eval", "save", "seed"}
 	Fixed = []string{"seq", "batch", "precision", "documents", "lora"}
 )
 
@@ -116,7 +116,10 @@ func apply(t *plan.Train, field string, v value) error {
 		t.Width = int(n)
 		return err
 	case "steps":
+		t.Epochs = 0
 		return v.integer(&t.Steps, 1)
+	case "epochs":
+		return v.integer(&t.Epochs, 1)
 	case "seed":
 		return v.integer(&t.Seed, 0)
 	case "clip":
@@ -288,7 +291,7 @@ func parseValue(text string) (value, error) {
 	p.space()
 	if err == nil {
 		// A unit may follow: `width = 2 bytes`.
-		if u := p.ident(); u != "" && u != "bytes" && u != "steps" && u != "tokens" {
+		if u := p.ident(); u != "" && u != "bytes" && u != "steps" && u != "epochs" && u != "tokens" {
 			err = fmt.Errorf("`%s` is not a unit", u)
 		}
 		p.space()

@@ -45,7 +45,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	var which, root, profile string
 	fs := newFlagSet("train", TrainFlags)
 	for name, to := range map[string]any{
-		"steps": &t.Steps, "data": &t.Data, "eval-data": &t.EvalData, "holdout": &t.Holdout,
+		"steps": &t.Steps, "epochs": &t.Epochs, "data": &t.Data, "eval-data": &t.EvalData, "holdout": &t.Holdout,
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
 		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "moved": &s.moved, "no-memory-check": &s.noCheck, "profile": &profile,
@@ -70,6 +70,9 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	}
 	if s.profile, err = p.profiled(fs.given("profile"), profile); err != nil {
 		return nil, err
+	}
+	if fs.given("steps") && fs.given("epochs") {
+		return nil, usagef("`--steps` and `--epochs` exclude each other").hint("epochs end a run after so many times over its data, steps wherever it is then")
 	}
 	if fs.given("threads") && s.threads == 0 {
 		s.threads = -1 // refused: leaving the flag out is how to have all
@@ -103,7 +106,12 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 func (s *settings) override(fs *flagSet, t *plan.Train) {
 	to := &s.train
 	if fs.given("steps") {
-		to.Steps = t.Steps
+		to.Steps, to.Epochs = t.Steps, 0
+	}
+	if fs.given("epochs") {
+		if to.Epochs = t.Epochs; t.Epochs == 0 {
+			to.Epochs = -1 // refused: no epochs is no --epochs
+		}
 	}
 	if fs.given("data") {
 		to.Data, s.dataGiven = t.Data, true
@@ -137,6 +145,7 @@ func (p *Program) check(s *settings) error {
 		want string
 	}{
 		{t.Steps < 1 && (t.Steps != 0 || s.weights == ""), "steps", "at least 1"},
+		{t.Epochs < 0 || t.Epochs > maxEpochs, "epochs", fmt.Sprintf("1 to %d", maxEpochs)},
 		{t.EvalEvery < 0, "eval-every", "0 or more"},
 		{t.SaveEvery < 0, "save-every", "0 or more"},
 		{s.maxSkipped < 0, "max-skipped", "0 or more"},
@@ -166,6 +175,9 @@ func (p *Program) canEvaluate() bool {
 	return l.End > l.Start
 }
 
+// maxEpochs keeps the number of steps far from overflow.
+const maxEpochs = 1_000_000
+
 // maxThreads bounds --threads: a processor for every row of kernels, and far more than help.
 const maxThreads = 1024
 
@@ -175,9 +187,6 @@ var threadsRange = fmt.Sprintf("1 to %d, or leave it out for all processors", ma
 func under(root string, paths []string) []string {
 	if root == "" {
 		return paths
-// maxEpochs keeps the number of steps far from overflow.
-const maxEpochs = 1_000_000
-
 	}
 	out := make([]string, len(paths))
 	for i, p := range paths {

@@ -185,7 +185,9 @@ func (s *session) report() {
 	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", program)
 	more := "" // an interrupted run goes on to where it was to end
 	if st.Step >= s.train.Steps {
-		more = fmt.Sprintf(" --steps %d", 2*s.train.Steps)
+		if more = fmt.Sprintf(" --steps %d", 2*s.train.Steps); s.train.Epochs > 0 {
+			more = fmt.Sprintf(" --epochs %d", 2*s.train.Epochs)
+		}
 	}
 	fmt.Fprintf(s.outw, "  %s --resume --out %s%s\n", program, fault.Shell(s.out), more)
 }

@@ -90,6 +90,9 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		fmt.Fprintf(errw, "note: a damaged checkpoint is now %s\n", path)
 	}
 	s.say(errw)
+	if lr := s.train.LR; s.train.Epochs > 0 && lr.Warmup+lr.Decay > s.train.Steps {
+		fmt.Fprintf(errw, "note: warm-up and decay of lr take %d steps, and the run has %d\n", lr.Warmup+lr.Decay, s.train.Steps)
+	}
 	if s.from != nil {
 		fmt.Fprint(errw, noteOf(s.changes()))
 	}
@@ -151,6 +154,9 @@ func (s *session) openData(errw io.Writer) error {
 		return err
 	}
 	s.feed, s.loader, s.eval = feed, feed.Train, feed.Eval
+	if t := &s.train; t.Epochs > 0 {
+		t.Steps = t.Epochs * feed.Steps
+	}
 	if err := s.checkTokenizer(); err != nil {
 		feed.Close()
 		return err

@@ -35,8 +35,16 @@ func Train(s *State) {
 		}
 	}
 	c.text = nil // a --set may name any field
+	c.oneLength()
 	for _, set := range t.trains {
-		c.add(set.field())
+		f := set.field()
+		switch f.Name.Name { // one of the two says how long the run is
+		case "steps":
+			delete(c.fields, "epochs")
+		case "epochs":
+			delete(c.fields, "steps")
+		}
+		c.add(f)
 	}
 	c.run()
 }
@@ -84,6 +92,7 @@ func (c *trainCheck) run() {
 	seq, okSeq := c.int("seq", 1)
 	batch, okBatch := c.int("batch", 1)
 	r.Steps, _ = c.int("steps", 1)
+	r.Epochs = c.epochs()
 	r.Optimizer = c.optimizer()
 	r.LR = c.schedule(r.Steps)
 	r.Clip = c.clip()
@@ -214,6 +223,23 @@ func (c *trainCheck) int(name string, least int64) (int64, bool) {
 		return 0, false
 	}
 	return v.Int, true
+}
+
+// oneLength refuses a text that says twice how long the run is.
+func (c *trainCheck) oneLength() {
+	steps, epochs := c.fields["steps"], c.fields["epochs"]
+	if steps != nil && epochs != nil && epochs.Value.Pos().Text() != "none" {
+		c.s.errorf(codeTwice, epochs.Name.Span, "`epochs` and `steps` both say how long the run is").Also(steps.Name.Span, "the other one").
+			Hint("leave one of them out")
+	}
+}
+
+func (c *trainCheck) epochs() int64 {
+	if v, _, ok := c.value("epochs"); !ok || v.IsNone() {
+		return 0
+	}
+	n, _ := c.int("epochs", 1)
+	return n
 }
 
 func (c *trainCheck) width() int64 {

@@ -30,6 +30,7 @@ var trainFields = []trainField{
 	{param: op.Param{Name: "seq", Kind: op.Int, Doc: "T, tokens of a sequence"}, units: []string{"tokens"}},
 	{param: op.Param{Name: "batch", Kind: op.Int, Doc: "tokens or rows of a step"}, units: []string{"tokens", "rows"}, must: true},
 	{param: op.Param{Name: "steps", Kind: op.Int, Default: op.IntValue(1000), Doc: "optimizer steps of the run"}, units: []string{"steps"}},
+	{param: op.Param{Name: "epochs", Kind: op.Int, Default: op.None(), Doc: "times over the data, instead of steps; the last step of an epoch has the rows that are left"}, units: []string{"epochs"}},
 	{param: op.Param{Name: "optimizer", Kind: op.Word, Default: op.WordValue("adamw"), Words: []string{"adamw"}, Ctors: []op.Ctor{adamwCtor},
 		Doc: "adamw(beta1, beta2, eps, decay)"}},
 	{param: op.Param{Name: "lr", Kind: op.Word, Default: op.FloatValue(3e-4), Words: []string{"constant", "linear", "cosine", "wsd"}, Ctors: scheduleCtors,

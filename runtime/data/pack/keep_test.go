@@ -47,7 +47,9 @@ func TestKeptIsNeverStale(t *testing.T) {
 		{"a file of the tokenizer", func(o *Options) { o.Files = map[string][]byte{"x": []byte("y")} }, true},
 		{"the number of workers", func(o *Options) { o.Workers = 1 }, false},
 		{"the name of the tokenizer", func(o *Options) { o.Name = "other" }, false},
-		{"a text of the same length", func(o *Options) { put(chats + `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"c"}]}` + "\n") }, true},
+		{"a text of the same length", func(o *Options) {
+			put(chats + `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"c"}]}` + "\n")
+		}, true},
 		{"a hidden file", func(o *Options) { os.WriteFile(filepath.Join(o.In[0], ".x.jsonl"), []byte("z"), 0o666) }, false},
 		{"a shard cut short", func(o *Options) { os.Truncate(filepath.Join(o.Out, "tokens-00000.tok"), 70) }, true},
 		{"a list that is not JSON", func(o *Options) { os.WriteFile(filepath.Join(o.Out, packed.ManifestFile), []byte("{"), 0o666) }, true},
