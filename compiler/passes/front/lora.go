@@ -111,14 +111,17 @@ func Targets(s *State) {
 		f.mark(name, taken)
 	}
 	f.routers()
+	warned := false
 	for _, l := range f.linears {
 		if !taken[l.node] {
 			continue
 		}
 		if in, out := l.node.Inputs[0].Type.Shape.Last().N, l.weight.Shape[0].N; s.lora.rank > min(in, out) {
-			s.errorf(codeLoRA, s.lora.at, "rank %d is above the %d of `%s`, which is %s: the adapter would have more parameters than the weight",
-				s.lora.rank, min(in, out), l.path, l.weight.Shape)
-			break
+			if !warned {
+				s.Diags.Warnf(codeLoRA, s.lora.at, "rank %d is above what `%s` can use: it is %s, of rank %d at most", s.lora.rank, l.path, l.weight.Shape, min(in, out)).
+					Hint("a lower rank says the same with fewer parameters")
+			}
+			warned = true
 		}
 		f.out.Targets = append(f.out.Targets, &ir.LoRATarget{Unit: l.unit, Node: l.node, Weight: l.weight})
 	}
@@ -151,6 +154,9 @@ func (f *targetFinder) collect() {
 			}
 			p := u.Params[slices.Index(u.Graph.Weights, n.Weights[0])]
 			path := strings.TrimSuffix(p.Path, ".weight")
+			if info := f.s.nodes[n]; info.tie != nil && info.name.Name != "" {
+				path = b.prefix + info.prefix + info.name.Name // its own name, not the owner's
+			}
 			why := ""
 			switch name := n.Call.Def.Name; {
 			case name == "grouped":

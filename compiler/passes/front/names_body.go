@@ -315,6 +315,10 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 	if p != nil && (p.Kind == op.Word || p.Kind == op.InitKind) {
 		what = "`" + p.Name + "` cannot be `" + name + "`"
 		w, ctors := s.words(p)
+		if c := findCtor(ctors, name); c != nil {
+			s.errorf(codeMissing, e.Span, "`%s` needs its arguments", name).Hint("write %s", ctorText(c))
+			return
+		}
 		cands = append(cands, w...)
 		for _, c := range ctors {
 			cands = append(cands, c.Name)

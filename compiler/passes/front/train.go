@@ -60,6 +60,13 @@ type trainCheck struct {
 
 func (c *trainCheck) add(f *ast.Field) {
 	if findField(f.Name.Name) == nil {
+		for _, tf := range trainFields {
+			if findCtor(tf.param.Ctors, f.Name.Name) != nil {
+				c.s.errorf(codeTrainField, f.Name.Span, "the train block has no field `%s`", f.Name.Name).
+					Hint("`%s` is a value: write `%s = %s(...)`", f.Name.Name, tf.param.Name, f.Name.Name)
+				return
+			}
+		}
 		c.s.errorf(codeTrainField, f.Name.Span, "the train block has no field `%s`", f.Name.Name).
 			Hint("%s", suggest.HintOr(f.Name.Name, c.unset()))
 		return

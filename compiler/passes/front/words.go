@@ -3,6 +3,7 @@ package front
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/megatrain/mtc/lang/ast"
 	"github.com/megatrain/mtc/lang/diag/suggest"
@@ -91,6 +92,17 @@ func (s *State) nestedWords(ctors []op.Ctor) {
 			s.nestedWords(inner)
 		}
 	}
+}
+
+// ctorText is a constructor with its parameters: "cosine(peak, warmup = 0, final = 0.0)".
+func ctorText(c *op.Ctor) string {
+	var args []string
+	for _, p := range c.Params {
+		if args = append(args, p.Name); p.Default != nil {
+			args[len(args)-1] += " = " + p.Default.String()
+		}
+	}
+	return "`" + c.Name + "(" + strings.Join(args, ", ") + ")`"
 }
 
 func allDefaults(c *op.Ctor) bool {
