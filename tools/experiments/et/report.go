@@ -57,13 +57,14 @@ func write(out, path string, m *manifest, done []result) error {
 		by[r.Arm][r.Seed] = r.Eval
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| arm | seeds | evaluation loss | sd | less %s, 95 %% | training less evaluation | experts a token | max vio |\n|---|---|---|---|---|---|---|---|\n", m.Baseline)
+	fmt.Fprintf(&b, "| arm | seeds | evaluation loss | sd | less %s, 95 %% | evaluation less training | experts a token | products, of dense | max vio | cv | no expert |\n|---|---|---|---|---|---|---|---|---|---|---|\n", m.Baseline)
 	for _, a := range m.Arms {
-		var evals, gaps, fans, vios []float64
+		var evals, gaps, fans, vios, cvs, none []float64
 		for _, r := range done {
 			if r.Arm == a.Name {
-				evals, gaps = append(evals, r.Eval), append(gaps, r.Train-r.Eval)
+				evals, gaps = append(evals, r.Eval), append(gaps, r.Eval-r.Train)
 				fans, vios = append(fans, r.Fan), append(vios, r.MaxVio)
+				cvs, none = append(cvs, r.CV), append(none, r.None)
 			}
 		}
 		if len(evals) == 0 {
@@ -73,6 +74,12 @@ func write(out, path string, m *manifest, done []result) error {
 		gap, _ := spread(gaps)
 		fan, _ := spread(fans)
 		vio, _ := spread(vios)
+		cv, _ := spread(cvs)
+		no, _ := spread(none)
+		usage := "- | 1.000 | - | - | -"
+		if a.Router != "none" {
+			usage = fmt.Sprintf("%.3f | %.3f | %.2f | %.3f | %.1f %%", fan, (m.Products+(fan-1)*m.Expert)/m.Products, vio, cv, 100*no)
+		}
 		diff := "-"
 		if a.Name != m.Baseline {
 			if d, half, n := paired(by[a.Name], by[m.Baseline]); n > 1 {
@@ -81,7 +88,7 @@ func write(out, path string, m *manifest, done []result) error {
 				diff = fmt.Sprintf("%+.4f", d)
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f | %s | %+.4f | %.3f | %.2f |\n", a.Name, len(evals), mean, sd, diff, gap, fan, vio)
+		fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f | %s | %+.4f | %s |\n", a.Name, len(evals), mean, sd, diff, gap, usage)
 	}
 	fmt.Print("\n" + b.String())
 	if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
