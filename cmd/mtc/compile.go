@@ -231,6 +231,9 @@ func (b *builder) summary(e *env, res *compiler.Result, files map[string][]byte,
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(e.out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
+	if p.LoRA.On() {
+		row("adapters", "%s", program.AdaptersText(p))
+	}
 	row("placement", "%s", program.PlacementText(p))
 	row("step", "%s", program.StepText(p))
 	var memory [2]int64

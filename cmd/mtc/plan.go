@@ -17,6 +17,7 @@ import (
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/program"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
@@ -167,8 +168,13 @@ func writePlan(w io.Writer, c *planner.Choice) {
 		fits = fmt.Sprintf("device %s of %s, ", telemetry.Bytes(r.Device), telemetry.Bytes(r.DeviceLimit)) + fits
 	}
 	row("fits", "%s", fits)
-	row("step", "%s for %s tokens: %s tokens/s, %s (6N)", view.Seconds(r.Seconds), telemetry.Group(r.Tokens),
-		telemetry.Group(int64(r.Rate)), view.Rate(r.FLOPs, "FLOP/s"))
+	counted := "6N"
+	if p.LoRA.On() {
+		row("adapters", "%s", program.AdaptersText(p))
+		counted = "4N, 6 of adapters"
+	}
+	row("step", "%s for %s tokens: %s tokens/s, %s (%s)", view.Seconds(r.Seconds), telemetry.Group(r.Tokens),
+		telemetry.Group(int64(r.Rate)), view.Rate(r.FLOPs, "FLOP/s"), counted)
 	if r.Steps > 0 {
 		row("run", "%s steps in %s", telemetry.Group(r.Steps), telemetry.Duration(time.Duration(r.RunSeconds*1e9)))
 	}

@@ -31,11 +31,14 @@ func gpuBytes(p *plan.Plan) int64 {
 	const libraries = 600 << 20
 	var largest int64
 	for i := range p.Slabs {
-		if s := &p.Slabs[i]; s.Resident {
-			largest = max(largest, s.Elems)
+		switch s := &p.Slabs[i]; {
+		case s.Resident && s.Frozen:
+			largest = max(largest, p.WeightSize()*s.Elems)
+		case s.Resident:
+			largest = max(largest, StateBytes*s.Elems)
 		}
 	}
-	return libraries + StateBytes*largest
+	return libraries + largest
 }
 
 // StateBytes is what passes through host memory at a time of a parameter on a GPU: its weight,

@@ -10,24 +10,19 @@ import (
 )
 
 // FLOPs is 6 times the parameters that a token passes and the tokens of a step: what is usually
-// compared.
+// compared. What is frozen counts 4 times: its own gradient is not made.
 func (c *Choice) FLOPs() float64 {
-	return 6 * float64(schedule.ActiveParams(c.Plan)) * float64(c.Plan.Batch*c.Plan.Seq)
+	n := 6 * float64(schedule.ActiveParams(c.Plan))
+	if c.Plan.LoRA.On() {
+		n -= 2 * float64(schedule.ActiveParams(c.Plan)-c.Plan.NumTrained())
+	}
+	return n * float64(c.Plan.Batch*c.Plan.Seq)
 }
 
 // Checkpoint is the bytes of a checkpoint: weights alone, and with the moments. Both are f32
-// whatever the plan, so that it moves between machines.
+// whatever the plan, so that it moves between machines. What is frozen is not in it.
 func (c *Choice) Checkpoint() (weights, all int64) {
-	var n int64
-	for i := range c.Plan.Slabs {
-		for _, p := range c.Plan.Slabs[i].Params {
-			e := int64(1)
-			for _, d := range p.Shape {
-				e *= d
-			}
-			n += e
-		}
-	}
+	n := c.Plan.NumTrained()
 	return 4 * n, 12 * n
 }
 

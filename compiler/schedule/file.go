@@ -12,6 +12,8 @@ import (
 type File struct {
 	Model     string `json:"model"`
 	Params    int64  `json:"params"`
+	// Trained is how many of the parameters learn, where others are frozen; 0: all.
+	Trained int64 `json:"trained,omitempty"`
 	Placement string `json:"placement"`
 	Source    string `json:"source"`
 	Target    string `json:"target"`
@@ -172,6 +174,9 @@ func FileOf(p *plan.Plan) *File {
 			copies = 2
 		}
 		f.Buffers = append(f.Buffers, FileBuffer{b.Name, p.Arenas[b.Arena].Name, purpose[i+1], b.Off, b.Bytes, copies})
+	}
+	if p.Trained() < len(p.Slabs) {
+		f.Trained = p.NumTrained()
 	}
 	f.SavedInputs, f.DeviceGrads = p.SavedInputs, int64(p.DeviceGrads())
 	if p.HalfGrads() {

@@ -44,6 +44,11 @@ func (f *File) WriteHead(w io.Writer) {
 	for i := range f.Slabs {
 		decayed += f.Slabs[i].Decayed
 	}
+	if f.Trained > 0 {
+		fmt.Fprintf(w, "adapters: %s parameters learn, %s are frozen: they have weights alone\n", Count(f.Trained), Count(f.Params-f.Trained))
+		fmt.Fprintf(w, "weight decay: %s parameters, of adapters\n", Count(decayed))
+		return
+	}
 	fmt.Fprintf(w, "weight decay: %s parameters, of matrices; %s of norms and biases have none\n", Count(decayed), Count(f.Params-decayed))
 }
 

@@ -78,7 +78,7 @@ func modelRows(p *plan.Plan) []telemetry.Setting {
 // AdaptersText says what learns where the rest is frozen.
 func AdaptersText(p *plan.Plan) string {
 	n := p.NumTrained()
-	return fmt.Sprintf("rank %d, alpha %g, beside %d linears: %s parameters learn (%.2g %%), the others are frozen",
+	return fmt.Sprintf("rank %d, alpha %g on %d linears; %s parameters learn (%.2g %%)",
 		p.LoRA.Rank, p.LoRA.Alpha, len(p.LoRA.Adapters), telemetry.Group(n), 100*float64(n)/float64(p.NumParams))
 }
 
