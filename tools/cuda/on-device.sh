@@ -48,9 +48,10 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>
 program() {
   local name=$1
   shift
-  timeout "$limit" $under $wrap "$work/programs/$name" "$@" >"$work/log" 2>&1
+  timeout -k 10 "$limit" $under $wrap "$work/programs/$name" "$@" >"$work/log" 2>&1
 }
 . tools/cuda/correct.sh
+. tools/cuda/routers.sh
 "$python" tools/cuda/text.py 400000 >"$work/text.txt"
 
 one_test() { # binary

@@ -88,6 +88,11 @@ if [ "$what" != tests ]; then
   program nano.bf16.roundedhome models/nano.mt $many "${small[@]}" --grad-precision bf16 --grad-home 3 --host-slots 1
   program nano.bf16.second models/nano.mt $many "${small[@]}" --recompute all --input-every 2 --grad-home device
   program nano.bf16.groups models/nano.mt $many "${small[@]}" --groups 2 --resident 2
+  # Little enough for racecheck.
+  little=(--set L=1 --set F=128 --set train.eval=none --set train.seq=32 --set "train.batch=2 rows" --placement stream)
+  program tiny.bf16 models/nano.mt $at "${little[@]}" --set D=64
+  program tiny.bf16.wide models/nano.mt $at "${little[@]}" --set D=128 --set H=2 --set KV=1
+  program tiny.f32 models/nano.mt $at "${little[@]}" --set D=64 --set train.precision=f32
   program nano.big models/nano.mt $at --set "train.batch=64 rows"
   tiny=(--set train.seq=64 --set "train.batch=4 rows" --set train.eval=none)
   if [ -z "${MTC_SMALL:-}" ]; then
