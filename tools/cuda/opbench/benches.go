@@ -70,6 +70,11 @@ func elements(s sizes, m *memory) []bench {
 	q, r, d, f := m.queue, s.rows, s.d, s.f
 	narrow, wide := int64(r)*int64(d)*m.act, int64(r)*int64(f)*m.act
 	all := []bench{
+		// What every kernel costs besides its bytes.
+		{name: "a launch", bytes: 4, setup: func() func(int) {
+			y := m.f32(1)
+			return func(i int) { fill.Forward(q, fill.ForwardArgs{Y: y, N: 1}) }
+		}},
 		{name: "copy D", bytes: 2 * narrow, setup: func() func(int) {
 			x, y := m.turns(narrow), m.turns(narrow)
 			return func(i int) { copy.Forward(q, copy.ForwardArgs{X: x.at(i), Y: y.at(i), Rows: r, D: d}) }
