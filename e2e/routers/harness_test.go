@@ -46,6 +46,7 @@ var variants = map[string]struct {
 	"threshold":       {"threshold", compiler.Options{MicroBatch: 8, Prefill: 1}},
 	"threshold-chunk": {"threshold", compiler.Options{MicroBatch: 8, Prefill: 3}},
 	"threshold-whole": {"threshold", compiler.Options{MicroBatch: 8, Prefill: 16}},
+	"threshold-2":     {"threshold", compiler.Options{MicroBatch: 2, Prefill: 1}},
 	"choice":          {"choice", compiler.Options{MicroBatch: 8}},
 	"topk":            {"topk", compiler.Options{MicroBatch: 8}},
 	"still":           {"threshold", compiler.Options{MicroBatch: 8, Set: []string{still}}},

@@ -15,8 +15,9 @@
 #   sanitize    compute-sanitizer's memcheck and racecheck on nano
 #   seven       Qwen2.5 7B, streamed, 20 steps: needs `test-all.sh seven`
 #   peers       GPT-2 124M beside PyTorch: needs `test-all.sh peers` and tools/cuda/corpus.py's shard
+#   routers     models with a mixture of experts, and one such layer timed: needs `test-all.sh routers`
 #
-# Without a name all but the last two run. Logs go to $OUT (default build/cuda/out). Needs the driver, NVRTC,
+# Without a name all but the last three run. Logs go to $OUT (default build/cuda/out). Needs the driver, NVRTC,
 # cuBLASLt and Python with numpy; no Go and no compiler. With MTC_EMU=1 programs run over
 # tools/cuda/emu.sh, on a machine without a GPU: use it with what `MTC_SMALL=1
 # tools/cuda/test-all.sh` built.
@@ -105,7 +106,7 @@ if [[ $parts == *" programs "* ]]; then
   done
 fi
 if [[ $parts == *" curves "* ]]; then part_curves; fi
-for p in same jitter resume lost errors pinned sanitize seven peers; do
+for p in same jitter resume lost errors pinned sanitize seven peers routers; do
   if [[ $parts == *" $p "* ]]; then part_$p; fi
 done
 

@@ -6,6 +6,7 @@
 #   tools/cuda/test-all.sh           everything
 #   tools/cuda/test-all.sh tests     the test binaries alone
 #   tools/cuda/test-all.sh programs  the programs alone
+#   tools/cuda/test-all.sh routers   models with a mixture of experts and their tests, in an archive of its own
 #   tools/cuda/test-all.sh seven     Qwen2.5 7B, in an archive of its own
 #   tools/cuda/test-all.sh peers     GPT-2 124M, likewise
 #
@@ -37,6 +38,17 @@ if [ "$what" = seven ] || [ "$what" = peers ]; then
   rm -rf $out/src
   (cd $out && tar -cf - programs | xz -T1 --lzma2=preset=1,dict=64MiB >on-device-$what.tar.xz)
   say "$(du -h $out/on-device-$what.tar.xz | cut -f1) in $out/on-device-$what.tar.xz"
+  exit
+fi
+
+if [ "$what" = routers ]; then
+  rm -rf $out/routers && mkdir -p $out/routers
+  MTC_BUILD=$(cd $out && pwd)/routers go test -count=1 -run TestBuild ./e2e/routers
+  CGO_ENABLED=0 go test -c -ldflags '-s -w' -o $out/routers/e2e__routers.test ./e2e/routers
+  go test -c -tags cuda -ldflags '-s -w' -o $out/routers/moe.test ./runtime/ops/moe
+  go build -tags cuda -ldflags '-s -w' -o $out/routers/opbench ./tools/cuda/opbench
+  (cd $out && tar -cf - routers | xz -T1 --lzma2=preset=1,dict=64MiB >on-device-routers.tar.xz)
+  say "$(du -h $out/on-device-routers.tar.xz | cut -f1) in $out/on-device-routers.tar.xz"
   exit
 fi
 
