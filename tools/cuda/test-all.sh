@@ -48,6 +48,7 @@ if [ "$what" = routers ]; then
   go test -c -tags cuda -ldflags '-s -w' -o $out/routers/moe.test ./runtime/ops/moe
   go build -tags cuda -ldflags '-s -w' -o $out/routers/opbench ./tools/cuda/opbench
   (cd $out && tar -cf - routers | xz -T1 --lzma2=preset=1,dict=64MiB >on-device-routers.tar.xz)
+  rm -rf $out/routers
   say "$(du -h $out/on-device-routers.tar.xz | cut -f1) in $out/on-device-routers.tar.xz"
   exit
 fi
