@@ -12,10 +12,18 @@ func planFlags(o compiler.Options) string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	add("--placement %s --micro-batch %d --groups %d --recompute %s", o.Placement, o.MicroBatch, o.Groups, o.Recompute)
+	if o.InputEvery > 1 {
+		add("--input-every %d", o.InputEvery)
+	}
 	if o.Placement == "stream" {
 		add("--resident %s", o.Resident)
-		if o.Slots == 1 || o.GradSlots == 1 {
-			add("--slots %d --grad-slots %d --host-slots %d", o.Slots, o.GradSlots, o.HostSlots)
+		for _, x := range []struct {
+			flag string
+			n    int64
+		}{{"slots", o.Slots}, {"grad-slots", o.GradSlots}, {"host-slots", o.HostSlots}} {
+			if x.n > 0 && !(x.flag == "host-slots" && x.n == 4) { // 4 is the default
+				add("--%s %d", x.flag, x.n)
+			}
 		}
 		if o.DeviceWeights > 0 {
 			add("--device-weights %d", o.DeviceWeights)

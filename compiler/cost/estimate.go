@@ -13,6 +13,7 @@ type pricer struct {
 	w     *Work
 	m     *Machine
 	rates *Rates
+	times float64 // how many micro-batches each of the plan's stands for
 	cache map[funcKey]Estimate
 }
 
@@ -34,17 +35,19 @@ func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
 	if r == nil {
 		return nil, fmt.Errorf("machine %s: it has no rates for %s", m.Name, precision)
 	}
-	return &pricer{p: p, w: w, m: m, rates: r, cache: map[funcKey]Estimate{}}, nil
+	return &pricer{p: p, w: w, m: m, rates: r, times: 1, cache: map[funcKey]Estimate{}}, nil
 }
 
 // estimate is a task alone on the machine.
 func (c *pricer) estimate(t *plan.Task) Estimate {
 	switch t.Kind {
+	case plan.Save, plan.Restore:
+		return c.copy(t).longer(c.times)
 	case plan.Compute:
 		k := funcKey{t.Template, t.Func, t.List == plan.Decode}
 		e, ok := c.cache[k]
 		if !ok {
-			e = c.function(t)
+			e = c.function(t).longer(c.times)
 			c.cache[k] = e
 		}
 		return e
@@ -92,6 +95,17 @@ func (e *Estimate) sum() {
 			e.Bound, most = b, x
 		}
 	}
+}
+
+// longer is an estimate of so many of the same behind one another.
+func (e Estimate) longer(times float64) Estimate {
+	if times != 1 {
+		for b := range e.Parts {
+			e.Parts[b] *= times
+		}
+		e.sum()
+	}
+	return e
 }
 
 // bounds in a fixed order: sums do not depend on that of a map.

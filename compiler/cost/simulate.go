@@ -20,6 +20,26 @@ func Simulate(p *plan.Plan, w *Work, m *Machine) (*Timeline, error) {
 	return SimulateList(p, w, m, plan.Steady)
 }
 
+// SimulateCoarse predicts the steady step of a plan with fewer micro-batches, each of which stands for
+// so many: their functions and what they save take that much longer. What crosses the link once a
+// group is as it is. It returns the seconds of the step.
+func SimulateCoarse(p *plan.Plan, w *Work, m *Machine, times float64) (float64, error) {
+	c, err := newPricer(p, w, m)
+	if err != nil {
+		return 0, err
+	}
+	c.times = times
+	s := newSim(c)
+	if err := s.step(plan.First); err != nil {
+		return 0, err
+	}
+	if _, err := s.settle(); err != nil {
+		return 0, err
+	}
+	n := len(s.results)
+	return s.results[n-1] - s.results[n-2], nil
+}
+
 // SimulateList predicts one list. Drain follows a steady step; the others start on an idle
 // machine and last until all of their tasks are done.
 func SimulateList(p *plan.Plan, w *Work, m *Machine, list plan.List) (*Timeline, error) {
@@ -39,17 +59,8 @@ func SimulateList(p *plan.Plan, w *Work, m *Machine, list plan.List) (*Timeline,
 		if err := s.step(plan.First); err != nil {
 			return nil, err
 		}
-		last := math.Inf(1)
-		for range mostSteps {
-			if err := s.step(plan.Steady); err != nil {
-				return nil, err
-			}
-			n := len(s.results)
-			period := s.results[n-1] - s.results[n-2]
-			if t.Settled = math.Abs(period-last) <= settled*period; t.Settled {
-				break
-			}
-			last = period
+		if t.Settled, err = s.settle(); err != nil {
+			return nil, err
 		}
 		n := len(s.results)
 		start, end, shown = s.results[n-2], s.results[n-1], n-1
@@ -152,6 +163,23 @@ func (s *sim) step(l plan.List) error {
 	}
 	s.results = append(s.results, s.now)
 	return nil
+}
+
+// settle runs steady steps until two periods are alike; false where that takes too many.
+func (s *sim) settle() (bool, error) {
+	last := math.Inf(1)
+	for range mostSteps {
+		if err := s.step(plan.Steady); err != nil {
+			return false, err
+		}
+		n := len(s.results)
+		period := s.results[n-1] - s.results[n-2]
+		if math.Abs(period-last) <= settled*period {
+			return true, nil
+		}
+		last = period
+	}
+	return false, nil
 }
 
 func (s *sim) pending() bool {

@@ -12,6 +12,7 @@ type arrangement struct {
 	placement string
 	groups    int64
 	save      string  // "none", "auto": as many as it takes, "all"
+	half      bool    // gradients cross the link in bf16
 	least     float64 // seconds that a step takes at least
 }
 
@@ -19,13 +20,13 @@ type arrangement struct {
 func (a *arrangement) perGroup() int64 { return (a.v.micros + a.groups - 1) / a.groups }
 
 // arrange lists arrangements, the fastest first as far as can be said without memory.
-func (s *search) arrange() []*arrangement {
+func (s *search) arrange(half bool) []*arrangement {
 	var out []*arrangement
 	for _, v := range s.variants {
 		for _, placement := range s.placements() {
 			for _, g := range s.groups(v, placement) {
 				for _, save := range s.saves(placement) {
-					a := &arrangement{v: v, placement: placement, groups: g, save: save}
+					a := &arrangement{v: v, placement: placement, groups: g, save: save, half: half}
 					if s.bound(a) {
 						out = append(out, a)
 					}
@@ -82,9 +83,11 @@ func (s *search) bound(a *arrangement) bool {
 			state -= c.state(x)
 			c.keep++
 		}
-		if whole := a.v.clip || a.groups > 1; whole && len(s.halves(a)) > 1 {
-			state -= 2 * c.streamed() // gradients in bf16
-			state -= left
+		if a.v.clip || a.groups > 1 {
+			if a.half {
+				state -= 2 * c.streamed()
+			}
+			state -= left // whole gradients that lie there
 		}
 		need = memory{host: max(0, state) + onHost}
 	}
@@ -139,9 +142,17 @@ func (s *search) saves(placement string) []string {
 	return []string{"none", "auto"}
 }
 
-// gradPrecisions are what gradients may cross the link in. Half of it is taken only where
-// nothing fits otherwise: it is not the same arithmetic.
-func (s *search) half() bool { return s.r.Options.GradPrecision == "bf16" }
+// halves says whether gradients cross the link in bf16, to try in this order: they do only where nothing
+// fits otherwise, because it is not the same arithmetic.
+func (s *search) halves() []bool {
+	switch {
+	case s.pinned("grad-precision") || s.r.Options.GradPrecision == "bf16":
+		return []bool{s.r.Options.GradPrecision == "bf16"}
+	case s.variants[0].weight == 2:
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
 
 // base are the options that all candidates share.
 func (s *search) base() compiler.Options {

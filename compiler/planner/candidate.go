@@ -18,10 +18,19 @@ type candidate struct {
 	weights int   // layers after those with a slot of their own for weights
 	grads   int   // slabs, the last ones, whose whole gradient waits on the device
 	saved   int   // inputs of layers that wait on the host, the first ones; with save "auto"
-	half    bool
-	tight   bool    // one slot of each kind instead of two
-	seconds float64 // of a step, estimated
+	tight   tight
+	seconds float64 // of a step, estimated or simulated coarsely
+	settled bool    // its memory was measured with everything in its place
 }
+
+// tight is how few slots a candidate has.
+type tight int
+
+const (
+	roomy  tight = iota
+	spared       // half of the host's
+	bare         // as few of each kind as there may be
+)
 
 // most is how many slabs may have their state on the device, and at the k-th to go there.
 func (c *candidate) most() int {
@@ -67,7 +76,7 @@ func (c *candidate) tasks() int {
 // options are the compiler's for this candidate.
 func (c *candidate) options(s *search) compiler.Options {
 	o := s.base()
-	o.MicroBatch, o.Recompute = c.v.rows, c.v.recompute
+	o.MicroBatch, o.Recompute, o.InputEvery = c.v.rows, c.v.recompute, c.v.every
 	o.Placement, o.Groups = c.placement, c.groups
 	o.Order = ""
 	o.GradPrecision = "f32"
@@ -78,10 +87,17 @@ func (c *candidate) options(s *search) compiler.Options {
 	if c.half {
 		o.GradPrecision = "bf16"
 	}
-	if c.tight {
-		for flag, to := range map[string]*int64{"slots": &o.Slots, "grad-slots": &o.GradSlots, "host-slots": &o.HostSlots} {
-			if !s.pinned(flag) {
-				*to = 1
+	if c.tight >= spared && !s.pinned("host-slots") {
+		o.HostSlots = 2
+	}
+	if c.tight == bare {
+		for _, x := range []struct {
+			flag string
+			to   *int64
+			n    int64
+		}{{"slots", &o.Slots, c.v.every}, {"grad-slots", &o.GradSlots, c.v.every}, {"host-slots", &o.HostSlots, 1}} {
+			if !s.pinned(x.flag) {
+				*x.to = x.n
 			}
 		}
 	}
@@ -167,7 +183,13 @@ func (c *candidate) estimate(s *search) {
 	w := float64(v.weight)
 	up := groups * w * (streamed - own) / link
 	down := grad * streamed / link
-	host := 28 * streamed / m.Host.Copying.Value
+	// The host's updates slow down while copies run, half as much beside one way as beside both.
+	host := 28 * streamed / m.Host.Optimizer.Value
+	if lost := 1 - min(1, m.Host.Copying.Value/m.Host.Optimizer.Value); v.clip {
+		host += min(host, w*streamed/link+saved/link) * lost / 2
+	} else {
+		host += min(host, down) * lost
+	}
 	if c.groups > 1 && c.grads == 0 {
 		host += 12 * streamed * (groups - 1) / m.Host.Memory.Value
 	}
@@ -185,6 +207,6 @@ func (c *candidate) estimate(s *search) {
 }
 
 func (c *candidate) String() string {
-	return fmt.Sprintf("%s rows %d recompute %s groups %d keep %d weights %d grads %d save %s/%d half %t: %.3f s",
-		c.placement, c.v.rows, c.v.recompute, c.groups, c.keep, c.weights, c.grads, c.save, c.saved, c.half, c.seconds)
+	return fmt.Sprintf("%s rows %d recompute %s every %d groups %d keep %d weights %d grads %d save %s/%d half %t: %.3f s",
+		c.placement, c.v.rows, c.v.recompute, c.v.every, c.groups, c.keep, c.weights, c.grads, c.save, c.saved, c.half, c.seconds)
 }

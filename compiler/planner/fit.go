@@ -12,17 +12,15 @@ func (s *search) fit(a *arrangement) []*candidate {
 		return s.accept(c)
 	}
 	var out []*candidate
-	for _, half := range s.halves(a) {
-		for _, tight := range []bool{false, true} {
-			for _, share := range s.shares(a) {
-				c := &candidate{arrangement: a, half: half, tight: tight}
-				if s.fitInputs(c, share) {
-					out = append(out, s.fitState(c)...)
-				}
+	for _, few := range []tight{roomy, spared, bare} {
+		for _, share := range s.shares(a) {
+			c := &candidate{arrangement: a, tight: few}
+			if s.fitInputs(c, share) {
+				out = append(out, s.fitState(c)...)
 			}
-			if len(out) > 0 {
-				return out // what is exact, and has slots enough, is taken where it fits
-			}
+		}
+		if len(out) > 0 {
+			return out // what has slots enough is taken where it fits
 		}
 	}
 	return out
@@ -36,17 +34,6 @@ func (s *search) accept(c *candidate) []*candidate {
 	}
 	c.estimate(s)
 	return []*candidate{c}
-}
-
-// halves are the precisions of gradients on the link to try, in order.
-func (s *search) halves(a *arrangement) []bool {
-	switch {
-	case s.pinned("grad-precision") || s.half():
-		return []bool{s.half()}
-	case a.v.weight == 2:
-		return []bool{false, true}
-	}
-	return []bool{false}
 }
 
 // shares are the parts of the layers' inputs to keep on the host besides those that have to.
@@ -86,6 +73,7 @@ func (s *search) fitInputs(c *candidate, share float64) bool {
 	return c.saved > 0
 }
 
+// layers is how many inputs of layers wait for backward.
 func (c *candidate) layers() int {
 	n := 0
 	for _, x := range c.v.slabs {
@@ -93,11 +81,14 @@ func (c *candidate) layers() int {
 			n++
 		}
 	}
-	return n
+	return (n + int(c.v.every) - 1) / int(c.v.every)
 }
 
 // state is what a slab on the device takes there.
 func (c *candidate) state(x slab) int64 {
+	if x.frozen {
+		return x.elems * c.v.weight
+	}
 	bytes := c.v.weight + 8
 	if c.v.weight == 2 {
 		bytes += 2
@@ -186,6 +177,11 @@ func (s *search) fitGrads(c *candidate) []*candidate {
 // settle measures a candidate with everything in its place and gives back what has no room, or
 // uses what is left; false when it does not fit.
 func (s *search) settle(c *candidate) bool {
+	c.settled = s.settles(c)
+	return c.settled
+}
+
+func (s *search) settles(c *candidate) bool {
 	m, ok := s.measured(c)
 	if !ok {
 		return false

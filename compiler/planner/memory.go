@@ -18,7 +18,7 @@ type class struct {
 	placement string
 	grouped   bool // several groups
 	half      bool
-	tight     bool
+	tight     tight
 }
 
 // growth is the memory of a class with no state on the device beside what streams through: of
@@ -76,7 +76,7 @@ func (s *search) grown(c *candidate) (base, more memory, ok bool) {
 	if c.save == "none" {
 		if s.m.Target == "cpu" {
 			more.host = max(more.host, c.v.input)
-		} else {
+		} else if c.v.every == 1 {
 			more.device = max(more.device, c.v.input)
 		}
 	}
@@ -88,10 +88,7 @@ func (s *search) grown(c *candidate) (base, more memory, ok bool) {
 func (s *search) smallStep(c *candidate, k int64) (memory, bool) {
 	groups := min(c.groups, 2)
 	micros := min(groups*k, c.v.micros)
-	o := c.options(s)
-	o.Groups = groups
-	s.small++
-	p, err := c.v.prep.Plan(o, micros*c.v.rows)
+	p, err := s.shortPlan(c, groups, k)
 	if err != nil {
 		return memory{}, false
 	}
@@ -144,6 +141,10 @@ func (c *candidate) placed() memory {
 				continue
 			}
 			m.device += c.state(x)
+			if x.frozen {
+				m.host -= x.elems * c.v.weight
+				continue
+			}
 			m.host -= x.elems * (c.v.weight + 8)
 			if c.v.weight == 2 {
 				m.host -= 2 * x.elems

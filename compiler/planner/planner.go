@@ -46,7 +46,8 @@ type Choice struct {
 	// need. On a CPU all of it is HostPeak.
 	DevicePeak, HostPeak     int64
 	DeviceLimit, HostLimit   int64
-	Considered, Built, Tried int // arrangements, plans built whole, small ones built to measure
+	Tight                    bool // it has fewer slots than a compile without a planner gives
+	Considered, Built, Tried int  // arrangements, plans built whole, small ones built to measure
 	// Others are the plans that were simulated and lost, the fastest first.
 	Others []Other
 	Why    []Reason
@@ -91,8 +92,13 @@ type search struct {
 	device, host int64
 	variants     []*variant
 	small        int // small plans built
-	considered   int
-	feasible     bool // only whether anything fits is asked
+	last         struct {
+		key  string
+		plan *plan.Plan
+		err  error
+	} // the last of them
+	considered int
+	feasible   bool // only whether anything fits is asked
 }
 
 func newSearch(ctx context.Context, r Request, diags *diag.List) (*search, error) {
@@ -135,14 +141,29 @@ func (s *search) pinned(flag string) bool { return s.r.Pinned[flag] }
 
 // run finds the best plan.
 func (s *search) run() (*Choice, error) {
+	for _, half := range s.halves() {
+		best, err := s.ranked(half)
+		if err != nil {
+			return nil, err
+		}
+		if c, err := s.finals(best); c != nil || err != nil {
+			return c, err
+		}
+	}
+	return nil, s.leastShort()
+}
+
+// ranked are the candidates that fit, the fastest first by estimate.
+func (s *search) ranked(half bool) ([]*candidate, error) {
 	var best []*candidate
-	arrangements := s.arrange()
-	s.considered = len(arrangements)
+	arrangements := s.arrange(half)
+	s.considered += len(arrangements)
+	start := s.small
 	found := map[string]bool{} // placements of which something fits
 	for _, a := range arrangements {
 		// The best of each kind is built, so that a plain plan wins over one that gains nothing, and
 		// an estimate that is too good for all of a placement does not hide the others.
-		if found[a.placement] && (len(best) >= keepBest && a.least >= best[keepBest-1].seconds || s.small > mostSmall) {
+		if found[a.placement] && (len(best) >= keepBest && a.least >= best[keepBest-1].seconds || s.small-start > mostSmall) {
 			continue
 		}
 		for _, c := range s.fit(a) {
@@ -159,11 +180,11 @@ func (s *search) run() (*Choice, error) {
 			return nil, err
 		}
 	}
-	return s.finals(plainFirst(best))
+	return s.coarsely(plainFirst(best))
 }
 
-// near is how much slower a plainer plan may be and still be taken.
-const near = 1.005
+// near is how much slower a plainer plan may be and still be taken: about what predictions are off for one beside another.
+const near = 1.015
 
 // plainFirst moves the plainest of those that are about as fast as the best to the front.
 func plainFirst(best []*candidate) []*candidate {
@@ -261,7 +282,7 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 		}
 	}
 	if won == nil {
-		return nil, s.leastShort()
+		return nil, nil
 	}
 	slices.SortStableFunc(others, func(a, b Other) int {
 		switch {
@@ -280,7 +301,7 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 
 // build makes a candidate's plan; nil when it does not fit after all.
 func (s *search) build(c *candidate) (*Choice, error) {
-	if !s.settle(c) {
+	if !c.settled && !s.settle(c) {
 		return nil, nil
 	}
 	for range 3 {
@@ -295,7 +316,7 @@ func (s *search) build(c *candidate) (*Choice, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &Choice{Options: o, Plan: p, Work: c.v.work, Timeline: t, DevicePeak: d, HostPeak: h}, nil
+			return &Choice{Options: o, Plan: p, Work: c.v.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy}, nil
 		}
 		if !c.shrink(s, d-s.device, h-s.host) {
 			break

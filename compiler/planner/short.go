@@ -68,8 +68,13 @@ func (s *search) leastShort() *ShortError {
 				}
 				for _, save := range s.saves(placement) {
 					x := arrangement{v: v, placement: placement, groups: g, save: save}
-					for _, half := range s.halves(&x) {
-						c := &candidate{arrangement: &x, half: half, tight: placement == "stream"}
+					for _, half := range s.halves() {
+						x := x
+						x.half = half
+						c := &candidate{arrangement: &x}
+						if placement == "stream" {
+							c.tight = bare
+						}
 						m, ok := s.least(c)
 						if ok && m.within(s.device, s.host) {
 							m, ok = s.measured(c) // the estimate was too kind
@@ -200,13 +205,15 @@ func feasible(ctx context.Context, r Request) bool {
 	if s.lower(&diag.List{}) != nil {
 		return false
 	}
-	for _, a := range s.arrange() {
-		if s.small > 40 {
-			break
-		}
-		for _, c := range s.fit(a) {
-			if s.settle(c) {
-				return true
+	for _, half := range s.halves() {
+		for _, a := range s.arrange(half) {
+			if s.small > 40 {
+				break
+			}
+			for _, c := range s.fit(a) {
+				if s.settle(c) {
+					return true
+				}
 			}
 		}
 	}
@@ -217,5 +224,5 @@ func feasible(ctx context.Context, r Request) bool {
 // first.
 var pinnedInTheWay = []string{
 	"slots", "grad-slots", "host-slots", "device-weights", "grad-home", "save-inputs", "resident", "groups", "order",
-	"micro-batch", "recompute", "placement", "grad-precision",
+	"micro-batch", "input-every", "recompute", "placement", "grad-precision",
 }

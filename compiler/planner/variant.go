@@ -16,6 +16,7 @@ type variant struct {
 	work      *cost.Work
 	rows      int64
 	recompute string
+	every     int64 // the input of every so many layers is kept
 	micros    int64
 
 	forward, backward float64 // seconds of the compute lane, of one micro-batch
@@ -31,8 +32,9 @@ type variant struct {
 }
 
 type slab struct {
-	elems int64
-	layer bool // it streams through slots that layers share
+	elems  int64
+	layer  bool // it streams through slots that layers share
+	frozen bool // it has weights alone
 }
 
 // lower prepares every variant that the pins allow.
@@ -62,10 +64,45 @@ func (s *search) lower(diags *diag.List) error {
 			if err != nil {
 				return err
 			}
-			s.variants = append(s.variants, v)
+			for _, k := range s.everies(w) {
+				x, err := s.chained(v, o, k, first)
+				if err != nil {
+					return err
+				}
+				s.variants = append(s.variants, x)
+			}
 		}
 	}
 	return nil
+}
+
+// everies are how often the input of a layer is kept, to try.
+func (s *search) everies(recompute string) []int64 {
+	switch o := s.r.Options; {
+	case s.pinned("input-every"):
+		return []int64{max(1, o.InputEvery)}
+	case recompute == "none" || s.m.Target == "cpu":
+		return []int64{1}
+	}
+	return []int64{1, 2, 3}
+}
+
+// chained is a variant in which backward visits so many layers together.
+func (s *search) chained(v *variant, o compiler.Options, every int64, first *compiler.Prepared) (*variant, error) {
+	x := *v
+	x.every, x.grown = every, map[class]*growth{}
+	if every == 1 {
+		return &x, nil
+	}
+	var err error
+	o.MicroBatch, o.Recompute, o.InputEvery = v.rows, v.recompute, every
+	if x.prep, err = first.Again(o); err != nil {
+		return nil, err
+	}
+	x.work = cost.WorkOf(x.prep.Program())
+	x.input = v.input / every
+	x.perMicro += 2
+	return &x, nil
 }
 
 // microBatches lists divisors of the batch that are near powers of two of tokens: what a GPU
@@ -92,7 +129,7 @@ func microBatches(batch, seq int64, target string) []int64 {
 
 // variant lowers and prices one.
 func (s *search) variant(o compiler.Options, rows int64, recompute string, first *compiler.Prepared) (*variant, error) {
-	o.MicroBatch, o.Recompute = rows, recompute
+	o.MicroBatch, o.Recompute, o.InputEvery = rows, recompute, 1
 	prep, err := first.Again(o)
 	if err != nil {
 		return nil, err
@@ -103,7 +140,7 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, first
 		micros: prep.Model().Batch / prog.Rows, clip: prep.Model().Train.Run.Clip > 0, weight: prog.DType.Size(), grown: map[class]*growth{}, target: s.m.Target,
 	}
 	for _, x := range prog.Slabs {
-		v.slabs = append(v.slabs, slab{elems: x.Elems})
+		v.slabs = append(v.slabs, slab{elems: x.Elems, frozen: x.Frozen})
 		v.params += x.Elems
 	}
 	p, err := prep.Plan(compiler.Options{Placement: "resident", Groups: 1}, prog.Rows)

@@ -54,10 +54,17 @@ func (c *Choice) explain(s *search) {
 	} else {
 		add("recompute", o.Recompute, "what backward reads is kept, nothing is computed twice")
 	}
+	if o.InputEvery > 1 {
+		add("input-every", fmt.Sprint(o.InputEvery), fmt.Sprintf("backward visits %d layers together: their inputs take less room", o.InputEvery))
+	}
 	if o.Placement == "stream" {
-		if o.Slots == 1 || o.GradSlots == 1 {
-			add("slots", fmt.Sprint(o.Slots), "there is no room for a second one")
-			add("grad-slots", fmt.Sprint(o.GradSlots), "there is no room for a second one")
+		for _, x := range []struct {
+			flag string
+			n    int64
+		}{{"slots", o.Slots}, {"grad-slots", o.GradSlots}, {"host-slots", o.HostSlots}} {
+			if x.n > 0 && (c.Tight || s.pinned(x.flag)) {
+				add(x.flag, fmt.Sprint(x.n), "there is no room for more")
+			}
 		}
 		if o.DeviceWeights > 0 {
 			add("device-weights", fmt.Sprint(o.DeviceWeights), "these layers' weights cross once a step")
