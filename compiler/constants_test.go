@@ -60,7 +60,7 @@ func TestConstants(t *testing.T) {
 		{"if false then 1 else if true then 2 else 3", "2"},
 		{"llama3(8, 1.0, 4.0, 8192)", "llama3(8.0, 1.0, 4.0, 8192.0)"},
 		{"llama3(original = 8192, factor = 8, low = 1, high = 4)", "llama3(8.0, 1.0, 4.0, 8192.0)"},
-		{"yarn(4.0, 8192)", "yarn(4.0, 8192.0, 32.0, 1.0)"},
+		{"yarn(4.0, 8192)", "yarn(4.0, 8192.0, 32.0, 1.0, none)"},
 		{"normal(0.02 / sqrt(2 * 8))", "normal(0.005)"},
 		{"half", "half"},
 		{"none", "none"},

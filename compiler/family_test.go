@@ -59,7 +59,7 @@ func TestFamilyGoesByTheGraph(t *testing.T) {
 		"a norm of another eps":   {"b: rmsnorm(x, 1e-5)", "b: rmsnorm(x, 1e-6)"},
 		"a cap on the logits":     {"return linear: linear(last: rmsnorm(x, 1e-5), 64, tie = table)", "return softcap(linear: linear(last: rmsnorm(x, 1e-5), 64, tie = table), 30.0)"},
 		"rope on the values too":  {"rope(k, 8, 5e5), v,", "rope(k, 8, 5e5), rope(v, 8, 5e5),"},
-		"a bias on the output":    {"out: linear(z, D)", "out: linear(z, D, bias)"},
+		"a bias on one of three":  {"up: linear(h, F)", "up: linear(h, F, bias)"},
 		"a window in the scores":  {"kv = 2, causal)", "kv = 2, causal, scale = 0.5)"},
 		"theta of keys by itself": {"rope(k, 8, 5e5)", "rope(k, 8, 1e4)"},
 	} {

@@ -41,6 +41,8 @@ type graphReader struct {
 	layers                                   int
 	embed, position, attention, rope, norm   *ir.Node
 	layernorm, activation, headNorm, project *ir.Node
+	output, gate                             *ir.Node   // the first linears behind the first attention
+	attentions                               []*ir.Node // one for each layer
 	router, expert                           *ir.Node
 	tied                                     bool
 }
@@ -61,6 +63,7 @@ func (r *graphReader) node(n *ir.Node, kind ir.UnitKind) {
 	case "attention":
 		r.layers++
 		first(&r.attention)
+		r.attentions = append(r.attentions, n)
 	case "rope":
 		first(&r.rope)
 	case "rmsnorm":
@@ -78,8 +81,14 @@ func (r *graphReader) node(n *ir.Node, kind ir.UnitKind) {
 	case "grouped":
 		first(&r.expert)
 	case "linear":
-		if kind == ir.LayerUnit {
+		switch {
+		case kind != ir.LayerUnit:
+		case r.attention == nil:
 			first(&r.project)
+		case r.output == nil:
+			r.output = n
+		default:
+			first(&r.gate)
 		}
 	}
 }
@@ -91,6 +100,7 @@ func (r *graphReader) gpt2() []plan.Value {
 	return []plan.Value{
 		attr("D", r.embed, "dim"), {Name: "L", Text: fmt.Sprint(r.layers)}, attr("H", r.attention, "heads"),
 		attr("V", r.embed, "rows"), attr("context", r.position, "rows"), width("F", r.activation), attr("eps", r.layernorm, "eps"),
+		{Name: "tied", Text: fmt.Sprint(r.tied)},
 	}
 }
 
@@ -106,17 +116,40 @@ func (r *graphReader) llamaLayer() []plan.Value {
 	return []plan.Value{
 		attr("D", r.embed, "dim"), {Name: "L", Text: fmt.Sprint(r.layers)}, attr("H", r.attention, "heads"), kv,
 		width("F", r.activation), attr("V", r.embed, "rows"), attr("hd", r.rope, "hd"), attr("theta", r.rope, "theta"),
-		attr("eps", r.norm, "eps"), attr("scaling", r.rope, "scaling"), attr("window", r.attention, "window"),
+		attr("eps", r.norm, "eps"), attr("scaling", r.rope, "scaling"), r.window(),
 		{Name: "tied", Text: fmt.Sprint(r.tied)},
 	}
 }
 
 func (r *graphReader) llama() []plan.Value {
 	out := r.llamaLayer()
-	if out == nil || r.router != nil {
+	if out == nil || r.router != nil || r.output == nil || r.gate == nil {
 		return nil
 	}
-	return append(out, attr("qkv_bias", r.project, "bias"), plan.Value{Name: "qk_norm", Text: fmt.Sprint(r.headNorm != nil)})
+	from, every := r.windows()
+	return append(out, attr("qkv_bias", r.project, "bias"), attr("o_bias", r.output, "bias"), attr("mlp_bias", r.gate, "bias"),
+		plan.Value{Name: "qk_norm", Text: fmt.Sprint(r.headNorm != nil)},
+		plan.Value{Name: "window_from", Text: fmt.Sprint(from)}, plan.Value{Name: "full_every", Text: fmt.Sprint(every)})
+}
+
+// window is the window of the first layer that has one.
+func (r *graphReader) window() plan.Value {
+	for _, n := range r.attentions {
+		if v := attr("window", n, "window"); v.Text != "none" {
+			return v
+		}
+	}
+	return plan.Value{Name: "window", Text: "none"}
+}
+
+// windows says in which layers the window is: from the first one that has it on, but for every
+// so-many-th from there; one more than there are layers where no such layer follows.
+func (r *graphReader) windows() (from, every int) {
+	var list []bool
+	for _, n := range r.attentions {
+		list = append(list, attr("window", n, "window").Text != "none")
+	}
+	return plan.Windows(list)
 }
 
 func (r *graphReader) mixture(family string) []plan.Value {
@@ -134,7 +167,7 @@ func (r *graphReader) mixture(family string) []plan.Value {
 		return out
 	}
 	perHead := attr("", r.headNorm, "per").Text == attr("", r.rope, "hd").Text
-	return append(out, plan.Value{Name: "head_norm", Text: fmt.Sprint(perHead)}, attr("renorm", r.router, "renorm"))
+	return append(out, plan.Value{Name: "head_norm", Text: fmt.Sprint(perHead)}, attr("renorm", r.router, "renorm"), attr("attn_bias", r.project, "bias"))
 }
 
 // attr is a constant of a call as the value of a family's parameter.

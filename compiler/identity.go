@@ -106,8 +106,12 @@ func constantText(v op.Value) string {
 	case op.VInt, op.VFloat:
 		return fmt.Sprint(v.Num())
 	case op.VCall, op.VBlock:
-		args := make([]string, len(v.Args))
-		for i, a := range v.Args {
+		given := v.Args
+		for len(given) > 0 && given[len(given)-1].IsNone() {
+			given = given[:len(given)-1] // as if it were not there: constructors get new arguments at their end
+		}
+		args := make([]string, len(given))
+		for i, a := range given {
 			args[i] = constantText(a)
 		}
 		return v.Str + "(" + strings.Join(args, ", ") + ")"

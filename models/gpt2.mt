@@ -1,6 +1,6 @@
 // GPT-2 (Radford et al., 2019): 124,439,808 parameters, and its three larger sizes as
-// presets. One block, repeated; the head is the token table again.
-model gpt2(D = 768, L = 12, H = 12, V = 50257, context = 1024, F = 4 * D, eps = 1e-5) {
+// presets. One block, repeated; the head is the token table again, unless it is not tied.
+model gpt2(D = 768, L = 12, H = 12, V = 50257, context = 1024, F = 4 * D, eps = 1e-5, tied = true) {
   preset medium { D = 1024, L = 24, H = 16 }
   preset large  { D = 1280, L = 36, H = 20 }
   preset xl     { D = 1600, L = 48, H = 25 }
@@ -18,11 +18,11 @@ model gpt2(D = 768, L = 12, H = 12, V = 50257, context = 1024, F = 4 * D, eps = 
   forward(tokens) {
     x = wte: embed(tokens, V, D) + wpe: embed(position, context, D)
     repeat L { layer(x) }
-    return head: linear(ln: layernorm(x, eps), V, tie = wte)
+    return head: linear(ln: layernorm(x, eps), V, tie = if tied then wte else none)
   }
 
   weights hf {
-    wte          = same("wte", "lm_head")
+    if tied { wte = same("wte", "lm_head") } else { wte = "wte" }
     wpe          = "wpe"
     layer[i].ln1 = "h.{i}.ln_1"
     layer[i].q, layer[i].k, layer[i].v = split(transpose("h.{i}.attn.c_attn"))
@@ -31,6 +31,7 @@ model gpt2(D = 768, L = 12, H = 12, V = 50257, context = 1024, F = 4 * D, eps = 
     layer[i].up   = transpose("h.{i}.mlp.c_fc")
     layer[i].down = transpose("h.{i}.mlp.c_proj")
     ln            = "ln_f"
+    if not tied { head = "lm_head" }
   }
 }
 

@@ -1,10 +1,12 @@
 // Llama, Mistral, Qwen2.5 and Qwen3 are this model and a few switches. It has no sizes of
-// its own: each size is an instance, in a file that uses this one.
+// its own: each size is an instance, in a file that uses this one. A window begins in layer
+// window_from, and every full_every-th layer from there on has none.
 model llama(D, L, H, KV = H, F, V, hd = D / H, theta = 10000.0, eps = 1e-5, scaling = none,
-            qkv_bias = false, qk_norm = false, window = none, tied = false) {
+            qkv_bias = false, o_bias = false, mlp_bias = false, qk_norm = false,
+            window = none, window_from = 0, full_every = L + 1, tied = false) {
   init normal(0.02)
 
-  block layer(x) {
+  block layer(x, within) {
     h = attn_norm: rmsnorm(x, eps)
     q = linear(h, H * hd, bias = qkv_bias)
     k = linear(h, KV * hd, bias = qkv_bias)
@@ -14,15 +16,17 @@ model llama(D, L, H, KV = H, F, V, hd = D / H, theta = 10000.0, eps = 1e-5, scal
       k = k_norm: rmsnorm(k, eps, per = hd)
     }
     a = attention(rope(q, hd, theta, scaling = scaling), rope(k, hd, theta, scaling = scaling), v,
-                  heads = H, kv = KV, causal, window = window)
-    x += o: linear(a, D)
+                  heads = H, kv = KV, causal, window = within)
+    x += o: linear(a, D, bias = o_bias)
     h = mlp_norm: rmsnorm(x, eps)
-    x += down: linear(silu(gate: linear(h, F)) * up: linear(h, F), D)
+    x += down: linear(silu(gate: linear(h, F, bias = mlp_bias)) * up: linear(h, F, bias = mlp_bias), D, bias = mlp_bias)
   }
 
   forward(tokens) {
     x = wte: embed(tokens, V, D)
-    repeat L { layer(x) }
+    repeat L as i {
+      layer(x, within = if i < window_from or (i - window_from + 1) % full_every == 0 then none else window)
+    }
     return head: linear(norm: rmsnorm(x, eps), V, tie = if tied then wte else none)
   }
 

@@ -1,19 +1,20 @@
 // qwen3-moe.mt: Qwen3 with a mixture of experts, and OLMoE, which differs by a few switches:
 // norms over the whole of q and k, gates that are not divided by their sum.
 model qwen3_moe(D = 2048, L = 48, H = 32, KV = 4, F = 768, V = 151936, E = 128, K = 8, hd = 128, theta = 1e6, eps = 1e-6,
-                scaling = none, window = none, tied = false, head_norm = true, renorm = true, alpha = 0.001) {
+                scaling = none, window = none, tied = false, head_norm = true, renorm = true, alpha = 0.001,
+                attn_bias = false) {
   init normal(0.02)
 
   block mlp(x) { return down: linear(silu(gate: linear(x, F)) * up: linear(x, F), D) }
 
   block layer(x) {
     h = attn_norm: rmsnorm(x, eps)
-    q = q_norm: rmsnorm(q: linear(h, H * hd), eps, per = if head_norm then hd else H * hd)
-    k = k_norm: rmsnorm(k: linear(h, KV * hd), eps, per = if head_norm then hd else KV * hd)
-    v = linear(h, KV * hd)
+    q = q_norm: rmsnorm(q: linear(h, H * hd, bias = attn_bias), eps, per = if head_norm then hd else H * hd)
+    k = k_norm: rmsnorm(k: linear(h, KV * hd, bias = attn_bias), eps, per = if head_norm then hd else KV * hd)
+    v = linear(h, KV * hd, bias = attn_bias)
     a = attention(rope(q, hd, theta, scaling = scaling), rope(k, hd, theta, scaling = scaling), v,
                   heads = H, kv = KV, causal, window = window)
-    x += o: linear(a, D)
+    x += o: linear(a, D, bias = attn_bias)
     x += moe: moe(mlp_norm: rmsnorm(x, eps), experts = E, expert = mlp(),
                   router = topk(K, renorm = renorm, balance = aux(alpha)))
   }

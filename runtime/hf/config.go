@@ -3,6 +3,7 @@ package hf
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"sort"
 	"strconv"
@@ -17,7 +18,7 @@ type reader struct {
 	notes  []string
 }
 
-func newReader(o object) *reader { return &reader{keys: o, used: map[string]bool{}} }
+func newReader(o object) *reader { return &reader{keys: maps.Clone(o), used: map[string]bool{}} }
 
 func (r *reader) fault(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
@@ -33,6 +34,9 @@ func (r *reader) get(key string) (any, bool) {
 	v, ok := r.keys[key]
 	return v, ok && v != nil
 }
+
+// maxLayers bounds what is made for each layer before a model is.
+const maxLayers = 1 << 16
 
 // whole reads a whole number above 0. Without def it has to be there.
 func (r *reader) whole(key string, def ...int64) int64 {
@@ -66,6 +70,19 @@ func wholeOf(v any) (int64, bool) {
 		return 0, false
 	}
 	return int64(x), true
+}
+
+// alias reads another name that a class has for a key: where both are there, they must agree.
+func (r *reader) alias(key, other string) {
+	v, ok := r.get(other)
+	if !ok {
+		return
+	}
+	if mine, ok := r.keys[key]; !ok || mine == nil {
+		r.keys[key] = v
+	} else if jsonText(mine) != jsonText(v) {
+		r.fault("%s is %s, and %s, which is the same, %s", key, jsonText(mine), other, jsonText(v))
+	}
 }
 
 // number reads a number above 0.
@@ -171,6 +188,16 @@ func (r *reader) finish() {
 		case "attention_bias", "mlp_bias", "qkv_bias", "use_bias":
 			if v != false {
 				r.fault("%s is %s: this family is built without", key, jsonText(v))
+			}
+		case "is_causal":
+			if v != true {
+				r.fault("is_causal is %s: a token sees what stands before it, here", jsonText(v))
+			}
+		case "sliding_window", "attention_chunk_size", "layer_types":
+			r.fault("%s is %s: in this architecture transformers passes it over, and other programs do not; take it out of a copy of the file, if that is what is meant", key, jsonText(v))
+		case "pruned_heads":
+			if o, ok := v.(object); !ok || len(o) > 0 {
+				r.fault("pruned_heads is %s: all heads are there, here", jsonText(v))
 			}
 		case "rope_interleaved", "alibi", "parallel_residual", "use_parallel_residual", "layer_norm_bias", "use_qk_norm", "no_rope_layers":
 			if list, ok := v.([]any); v != false && (!ok || len(list) > 0) {

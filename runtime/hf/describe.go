@@ -3,6 +3,7 @@ package hf
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -130,6 +131,10 @@ func find(path string, config object) (*arch, error) {
 func value(name string, v any) plan.Value { return plan.Value{Name: name, Text: fmt.Sprint(v)} }
 
 func describeGPT2(r *reader) []plan.Value {
+	for key, other := range map[string]string{"n_embd": "hidden_size", "n_positions": "max_position_embeddings",
+		"n_head": "num_attention_heads", "n_layer": "num_hidden_layers"} {
+		r.alias(key, other)
+	}
 	d := r.whole("n_embd")
 	if act := r.word("activation_function", "gelu_new"); act != "gelu_new" && act != "gelu_pytorch_tanh" {
 		r.fault("activation_function is %q; gelu_new is built", act)
@@ -137,12 +142,12 @@ func describeGPT2(r *reader) []plan.Value {
 	r.only("scale_attn_weights", true, "scores are divided by the root of the head size here")
 	r.only("scale_attn_by_inverse_layer_idx", false, "scores are scaled alike in every layer here")
 	r.only("add_cross_attention", false, "a decoder alone is built")
-	r.only("tie_word_embeddings", true, "GPT-2's head is its token table here")
 	r.boolean("reorder_and_upcast_attn", false) // scores are f32 anyway
 	r.dropout("attn_pdrop", "embd_pdrop", "resid_pdrop")
 	return []plan.Value{
 		value("D", d), value("L", r.whole("n_layer")), value("H", r.whole("n_head")), value("V", r.whole("vocab_size")),
 		value("context", r.whole("n_positions", 1024)), value("F", r.whole("n_inner", 4*d)), value("eps", r.number("layer_norm_epsilon", 1e-5)),
+		value("tied", r.boolean("tie_word_embeddings", true)),
 	}
 }
 
@@ -182,14 +187,26 @@ func (r *reader) llama(d defaults, window string) []plan.Value {
 	}
 }
 
+// switches are those of the llama's .mt. A window is in layers from on, but for every every-th.
+type switches struct {
+	qkvBias, outBias, mlpBias, norm bool
+	window                          string
+	from, every                     int
+}
+
 // dense is llama with a dense MLP and the switches of its .mt.
-func (r *reader) dense(d defaults, window string, bias, norm bool) []plan.Value {
+func (r *reader) dense(d defaults, s switches) []plan.Value {
 	d.hidden = "intermediate_size"
-	return append(r.llama(d, window), value("qkv_bias", bias), value("qk_norm", norm))
+	if s.every == 0 {
+		s.every = int(r.whole("num_hidden_layers")) + 1
+	}
+	return append(r.llama(d, s.window), value("qkv_bias", s.qkvBias), value("o_bias", s.outBias), value("mlp_bias", s.mlpBias),
+		value("qk_norm", s.norm), value("window_from", s.from), value("full_every", s.every))
 }
 
 func describeLlama(r *reader) []plan.Value {
-	return r.dense(defaults{theta: 1e4, eps: 1e-6}, "none", false, false)
+	bias := r.boolean("attention_bias", false)
+	return r.dense(defaults{theta: 1e4, eps: 1e-6}, switches{window: "none", qkvBias: bias, outBias: bias, mlpBias: r.boolean("mlp_bias", false)})
 }
 
 func describeMistral(r *reader) []plan.Value {
@@ -199,21 +216,35 @@ func describeMistral(r *reader) []plan.Value {
 	} else if w := r.whole("sliding_window", 0); w > 0 {
 		window = fmt.Sprint(w)
 	}
-	return r.dense(defaults{kv: 8, theta: 1e4, eps: 1e-6}, window, false, false)
+	if _, ok := r.get("layer_types"); ok {
+		r.fault("layer_types: a Mistral has its window in every layer")
+	}
+	return r.dense(defaults{kv: 8, theta: 1e4, eps: 1e-6}, switches{window: window})
 }
 
 func describeQwen2(r *reader) []plan.Value {
-	return r.dense(defaults{kv: 32, theta: 1e4, eps: 1e-6}, r.layeredWindow(), true, false)
+	s := r.layeredWindow()
+	s.qkvBias = true
+	return r.dense(defaults{kv: 32, theta: 1e4, eps: 1e-6}, s)
 }
 
 func describeQwen3(r *reader) []plan.Value {
-	return r.dense(defaults{kv: 32, headDim: 128, theta: 1e4, eps: 1e-6}, r.layeredWindow(), false, true)
+	s := r.layeredWindow()
+	s.norm, s.qkvBias = true, r.boolean("attention_bias", false)
+	s.outBias = s.qkvBias
+	return r.dense(defaults{kv: 32, headDim: 128, theta: 1e4, eps: 1e-6}, s)
 }
 
 // layeredWindow reads the sliding window of models that may have one in some of their layers:
-// by layer_types, else from max_window_layers on. All layers are alike here.
-func (r *reader) layeredWindow() string {
-	on, from, size := r.boolean("use_sliding_window", false), int64(28), r.whole("sliding_window", 0)
+// by layer_types, else from max_window_layers on.
+func (r *reader) layeredWindow() switches {
+	size, given := int64(4096), true
+	if _, there := r.keys["sliding_window"]; there {
+		size = r.whole("sliding_window", 0) // null is none
+		given = size > 0
+	}
+	on := r.boolean("use_sliding_window", false) && given
+	from := int64(28)
 	if v, ok := r.get("max_window_layers"); ok {
 		n, whole := wholeOf(v)
 		if from = n; !whole || n < 0 {
@@ -221,33 +252,51 @@ func (r *reader) layeredWindow() string {
 		}
 	}
 	layers := r.whole("num_hidden_layers")
-	sliding := max(0, layers-from)
+	if layers > maxLayers {
+		return switches{window: "none"} // refused where it is read
+	}
+	list := make([]bool, layers)
+	for i := range list {
+		list[i] = int64(i) >= from
+	}
 	if v, ok := r.get("layer_types"); ok {
-		list, _ := v.([]any)
-		sliding = 0
-		for _, t := range list {
-			switch t {
-			case "sliding_attention":
-				sliding++
-			case "full_attention":
-			default:
-				r.fault("layer_types has %s; there are full_attention and sliding_attention", jsonText(t))
-			}
-		}
-		if int64(len(list)) != layers {
-			r.fault("layer_types has %d entries for %d layers", len(list), layers)
-		}
-		if sliding > 0 && !on {
-			r.fault("layer_types has sliding_attention, and use_sliding_window is false")
+		list = r.layerTypes(v, layers)
+		if !on && slices.Contains(list, true) {
+			r.fault("layer_types has sliding_attention, and there is no window: use_sliding_window is false, or sliding_window null")
 		}
 	}
-	switch {
-	case !on || sliding == 0:
-		return "none"
-	case size == 0:
-		return "none" // transformers takes it so too
-	case sliding < layers:
-		r.fault("%d of %d layers have a sliding window: all layers are alike here", sliding, layers)
+	if !on {
+		list = make([]bool, layers)
 	}
-	return fmt.Sprint(size)
+	s := switches{window: "none"}
+	s.from, s.every = plan.Windows(list)
+	for i, w := range list {
+		if w {
+			s.window = fmt.Sprint(size)
+		}
+		if w != (plan.Windowed(i, s.from, s.every) && s.window != "none") {
+			r.fault("layer_types has its windows in an order that is not built: from some layer on, and there in all layers but every n-th, is")
+			break
+		}
+	}
+	return s
+}
+
+// layerTypes reads which layers slide.
+func (r *reader) layerTypes(v any, layers int64) []bool {
+	list, _ := v.([]any)
+	if int64(len(list)) != layers {
+		r.fault("layer_types has %d entries for %d layers", len(list), layers)
+	}
+	out := make([]bool, layers)
+	for i, t := range list {
+		switch {
+		case t != "full_attention" && t != "sliding_attention":
+			r.fault("layer_types has %s; there are full_attention and sliding_attention", jsonText(t))
+			return out
+		case i < len(out):
+			out[i] = t == "sliding_attention"
+		}
+	}
+	return out
 }

@@ -88,7 +88,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 	r = exported(t, plan.Family{Name: "llama", Values: append(append([]plan.Value{}, llama.Values[:10]...),
 		plan.Value{Name: "qkv_bias", Text: "true"}, plan.Value{Name: "qk_norm", Text: "true"})})
 	_, err = Export(out, r)
-	wantFault(t, err, "MT0664", "no architecture has both")
+	wantFault(t, err, "MT0664", "which has biases of q, k, v and o or none")
 	r = exported(t, llama)
 	_, err = Export(filepath.Join(r.Run, "hf"), r)
 	wantFault(t, err, "MT0664", "files of its own")

@@ -74,10 +74,10 @@ func describeQwen3Moe(r *reader) []plan.Value {
 		}
 	}
 	out := append(r.llama(defaults{kv: 4, theta: 1e4, eps: 1e-6, hidden: "moe_intermediate_size"}, window), r.mixture(128, 8, 0.001)...)
-	return append(out, value("head_norm", true), value("renorm", r.boolean("norm_topk_prob", false)))
+	return append(out, value("head_norm", true), value("renorm", r.boolean("norm_topk_prob", false)), value("attn_bias", r.boolean("attention_bias", false)))
 }
 
 func describeOlmoe(r *reader) []plan.Value {
 	out := append(r.llama(defaults{kv: 0, theta: 1e4, eps: 1e-5, hidden: "intermediate_size"}, "none"), r.mixture(64, 8, 0.01)...)
-	return append(out, value("head_norm", false), value("renorm", r.boolean("norm_topk_prob", false)))
+	return append(out, value("head_norm", false), value("renorm", r.boolean("norm_topk_prob", false)), value("attn_bias", r.boolean("attention_bias", false)))
 }

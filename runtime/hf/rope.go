@@ -2,7 +2,9 @@ package hf
 
 import (
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 )
 
 // float writes a number as plan values have it.
@@ -24,6 +26,9 @@ func (r *reader) rope(def float64) (theta float64, scaling string) {
 	}
 	old, hasOld := r.section("rope_scaling")
 	params, hasNew := r.section("rope_parameters")
+	if hasOld || hasNew {
+		r.get("original_max_position_embeddings") // as scaling does
+	}
 	if hasOld {
 		scaling = r.scaling("rope_scaling", old)
 	}
@@ -84,20 +89,15 @@ func (r *reader) scaling(where string, p *reader) string {
 		out = fmt.Sprintf("linear(%s)", float(need("factor")))
 	case "llama3":
 		low, high := need("low_freq_factor"), need("high_freq_factor")
-		out = fmt.Sprintf("llama3(%s, %s, %s, %s)", float(need("factor")), float(low), float(high), float(need("original_max_position_embeddings")))
+		out = fmt.Sprintf("llama3(%s, %s, %s, %s)", float(need("factor")), float(low), float(high), float(r.original(p)))
 	case "yarn":
-		original := p.number("original_max_position_embeddings", 0)
-		if original == 0 {
-			original = float64(r.whole("max_position_embeddings"))
-		}
+		original := r.original(p)
 		factor := need("factor")
 		out = fmt.Sprintf("yarn(%s, %s, %s, %s)", float(factor), float(original), float(p.number("beta_fast", 32)), float(p.number("beta_slow", 1)))
-		p.only("truncate", true, "the ramp's ends are whole pairs here")
-		for _, key := range []string{"attention_factor", "mscale", "mscale_all_dim"} {
-			if v, ok := p.get(key); ok {
-				r.fault("%s.%s is %s: the factor on cosine and sine is 0.1 ln(factor) + 1 here", where, key, jsonText(v))
-			}
+		if a := p.amplitude(factor); a > 0 {
+			out = strings.TrimSuffix(out, ")") + ", " + float(a) + ")"
 		}
+		p.only("truncate", true, "the ramp's ends are whole pairs here")
 	default:
 		r.fault("%s has the type %q; there are default, linear, llama3 and yarn", where, kind)
 		return out
@@ -109,4 +109,33 @@ func (r *reader) scaling(where string, p *reader) string {
 	}
 	r.faults = append(r.faults, p.faults...)
 	return out
+}
+
+// original is the context before stretching: beside the settings, where some write it, else in
+// them, else the model's.
+func (r *reader) original(p *reader) float64 {
+	own := p.number("original_max_position_embeddings", 0)
+	if n := r.number("original_max_position_embeddings", 0); n > 0 {
+		return n
+	}
+	if own == 0 {
+		return float64(r.whole("max_position_embeddings"))
+	}
+	return own
+}
+
+// amplitude is the factor on cosine and sine of yarn where the settings have one of their own: as
+// a number, or as the ratio of two temperatures, 0.1 m ln(factor) + 1 with m the mscale and the
+// mscale_all_dim. 0: by the factor alone.
+func (p *reader) amplitude(factor float64) float64 {
+	own, a, b := p.number("attention_factor", 0), p.number("mscale", 0), p.number("mscale_all_dim", 0)
+	switch {
+	case own > 0:
+		return own
+	case a == 0 || b == 0:
+		return 0
+	case factor <= 1:
+		return 1
+	}
+	return (0.1*a*math.Log(factor) + 1) / (0.1*b*math.Log(factor) + 1)
 }

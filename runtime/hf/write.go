@@ -31,7 +31,7 @@ func configOf(family plan.Family, dtype string, context int64) (text []byte, why
 			c.add(key, 0.0)
 		}
 		c.add("scale_attn_weights", true)
-		c.add("tie_word_embeddings", true)
+		c.add("tie_word_embeddings", v["tied"] == "true")
 	case "llama", "mixtral", "qwen3_moe":
 		if why := llamaConfig(&c, family.Name, v, context); why != "" {
 			return nil, why
@@ -51,7 +51,9 @@ var dtypeNames = map[string]string{"F32": "float32", "F16": "float16", "BF16": "
 
 // llamaConfig chooses the architecture with the switches that the model has.
 func llamaConfig(c *ordered, family string, v valueMap, context int64) (why string) {
-	bias, norm, window := v["qkv_bias"] == "true", v["qk_norm"] == "true", v["window"]
+	bias, outBias, mlpBias := v["qkv_bias"] == "true", v["o_bias"] == "true", v["mlp_bias"] == "true"
+	norm, window := v["qk_norm"] == "true", v["window"]
+	full := v.fullLayers() // of a model with a window those that have none
 	arch, kind := "LlamaForCausalLM", "llama"
 	switch {
 	case family == "mixtral":
@@ -62,12 +64,18 @@ func llamaConfig(c *ordered, family string, v valueMap, context int64) (why stri
 		return "with norms over the whole of q and k there is OLMoE, which has no window and heads of hidden_size / heads"
 	case family == "qwen3_moe":
 		arch, kind = "OlmoeForCausalLM", "olmoe"
-	case bias && norm:
-		return "no architecture has both biases of queries and keys and norms of their heads"
+	case mlpBias && (norm || window != "none" || bias != outBias):
+		return "with biases in the MLP there is Llama, which has neither norms of heads nor a window, and biases of q, k, v and o or none"
+	case norm && bias != outBias:
+		return "with norms of the heads of q and k there is Qwen3, which has biases of q, k, v and o or none"
 	case norm:
 		arch, kind = "Qwen3ForCausalLM", "qwen3"
-	case bias:
+	case outBias && (window != "none" || !bias):
+		return "with a bias of o there is Llama, which has biases of q, k and v too, and no window"
+	case bias && !outBias:
 		arch, kind = "Qwen2ForCausalLM", "qwen2"
+	case window != "none" && full:
+		return "without biases or norms of heads there is Mistral, which has its window in every layer"
 	case window != "none":
 		arch, kind = "MistralForCausalLM", "mistral"
 	}
@@ -106,11 +114,11 @@ func llamaConfig(c *ordered, family string, v valueMap, context int64) (why stri
 		return why
 	}
 	c.add("rope_scaling", scaling)
-	c.add("attention_bias", false)
+	c.add("attention_bias", kind == "llama" && bias || kind == "qwen3" && bias || v["attn_bias"] == "true")
 	c.add("attention_dropout", 0.0)
 	switch kind {
 	case "llama":
-		c.add("mlp_bias", false)
+		c.add("mlp_bias", mlpBias)
 	case "olmoe":
 	case "mixtral":
 		c.add("sliding_window", nil)
@@ -123,7 +131,10 @@ func llamaConfig(c *ordered, family string, v valueMap, context int64) (why stri
 		c.add("use_sliding_window", window != "none")
 		if window != "none" {
 			c.add("sliding_window", v.whole("window"))
-			c.add("max_window_layers", 0)
+			c.add("max_window_layers", v.whole("window_from"))
+			if full {
+				c.add("layer_types", v.layerTypes())
+			}
 		}
 	}
 	c.add("tie_word_embeddings", v["tied"] == "true")
@@ -152,11 +163,11 @@ func ropeScaling(text string) (*ordered, string) {
 		c.add("low_freq_factor", args[1])
 		c.add("high_freq_factor", args[2])
 		c.add("original_max_position_embeddings", int64(args[3]))
-	case name == "yarn" && len(args) >= 2:
+	case name == "yarn" && len(args) >= 2 && len(args) <= 5:
 		c.add("rope_type", "yarn")
 		c.add("factor", args[0])
 		c.add("original_max_position_embeddings", int64(args[1]))
-		for i, key := range []string{"beta_fast", "beta_slow"} {
+		for i, key := range []string{"beta_fast", "beta_slow", "attention_factor"} {
 			if len(args) > 2+i {
 				c.add(key, args[2+i])
 			}
@@ -186,6 +197,28 @@ func (v valueMap) whole(name string) int64 {
 func (v valueMap) number(name string) float64 {
 	x, _ := strconv.ParseFloat(v[name], 64)
 	return x
+}
+
+// windowed says whether a layer of a model with a window has it.
+func (v valueMap) windowed(i int) bool {
+	every := int(v.whole("full_every"))
+	return every < 1 || plan.Windowed(i, int(v.whole("window_from")), every)
+}
+
+func (v valueMap) fullLayers() bool {
+	for i := range int(v.whole("L")) {
+		if !v.windowed(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v valueMap) layerTypes() (out []string) {
+	for i := range int(v.whole("L")) {
+		out = append(out, map[bool]string{true: "sliding_attention", false: "full_attention"}[v.windowed(i)])
+	}
+	return out
 }
 
 // ordered is a JSON object whose keys stay in order.

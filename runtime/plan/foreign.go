@@ -23,3 +23,25 @@ type Family struct {
 	Values []Value
 	Why    string // what stands against it, when Name is ""
 }
+
+// Windows says in which layers a window is, given that of each: from layer `from` on, but for every
+// every-th one from there. Where no such layer follows, every is one more than there are layers. A
+// list that is none of these gives the nearest one that begins alike.
+func Windows(list []bool) (from, every int) {
+	every = len(list) + 1
+	for from < len(list) && !list[from] {
+		from++
+	}
+	if from == len(list) {
+		return 0, every // none at all: wherever it would be
+	}
+	for i := from; i < len(list); i++ {
+		if !list[i] {
+			return from, i - from + 1
+		}
+	}
+	return from, every
+}
+
+// Windowed says whether layer i has the window that Windows has described.
+func Windowed(i, from, every int) bool { return i >= from && (i-from+1)%every != 0 }

@@ -23,6 +23,8 @@ type AnglesArgs struct {
 	High     float32 // llama3
 	Fast     float32 // yarn
 	Slow     float32 // yarn
+	// Amplitude is yarn's factor on cosine and sine; 0: 0.1 ln(factor) + 1.
+	Amplitude float32
 }
 
 // Angles fills cs [T, 2, hd/2]: for every position the cosines of all pairs, then their
@@ -78,7 +80,8 @@ func llama3Factor(wavelength, factor, low, high, original float64) float64 {
 // yarn is Peng et al., arXiv 2309.00071: pairs that turn at least `fast` times over the
 // original context keep their frequency, those that turn at most `slow` times have it
 // divided by factor, with a linear ramp over the pair index between them (equations 17 to
-// 23); cosine and sine grow by 0.1 ln(factor) + 1 (equation 22's temperature).
+// 23); cosine and sine grow by 0.1 ln(factor) + 1 (equation 22's temperature), unless they are
+// given a factor of their own.
 func yarn(freq []float64, a AnglesArgs) (scaled []float64, amplitude float64) {
 	factor := float64(a.Factor)
 	pairTurning := func(times float64) float64 {
@@ -94,7 +97,10 @@ func yarn(freq []float64, a AnglesArgs) (scaled []float64, amplitude float64) {
 		freq[j] = f/factor*ramp + f*(1-ramp)
 	}
 	amplitude = 1
-	if factor > 1 {
+	switch {
+	case a.Amplitude > 0:
+		amplitude = float64(a.Amplitude)
+	case factor > 1:
 		amplitude = 0.1*math.Log(factor) + 1
 	}
 	return freq, amplitude

@@ -30,7 +30,7 @@ var Def = &op.Def{
 		{Name: "hd", Kind: op.Int, Doc: "elements of one head, even"},
 		{Name: "theta", Kind: op.Float, Default: op.FloatValue(10000), Doc: "base of the wavelengths"},
 		{Name: "scaling", Kind: op.Word, Default: op.None(), Words: []string{"none", "linear", "llama3", "yarn"}, Ctors: scalings,
-			Doc: "none, linear(factor), llama3(factor, low, high, original) or yarn(factor, original, fast, slow)"},
+			Doc: "none, linear(factor), llama3(factor, low, high, original) or yarn(factor, original, fast, slow, amplitude)"},
 		{Name: "layout", Kind: op.Word, Default: op.WordValue("half"), Words: []string{"half", "interleaved"},
 			Doc: "which elements form a pair: j and j + hd/2, or 2j and 2j + 1"},
 	},
@@ -62,6 +62,7 @@ var scalings = []op.Ctor{
 		{Name: "original", Kind: op.Float, Doc: "context length before stretching"},
 		{Name: "fast", Kind: op.Float, Default: op.FloatValue(32), Doc: "pairs that turn more often than this over the original context stay"},
 		{Name: "slow", Kind: op.Float, Default: op.FloatValue(1), Doc: "pairs that turn less often than this are stretched"},
+		{Name: "amplitude", Kind: op.Float, Default: op.None(), Doc: "factor on cosine and sine; none: 0.1 ln(factor) + 1"},
 	}},
 }
 
@@ -123,6 +124,9 @@ func scalingConsts(c *op.Call) ([]op.Const, error) {
 			}
 			if x == nil || len(v.Args) > len(ctor.Params) {
 				return nil, &op.ArgError{Arg: "scaling", Want: signature(ctor), Got: v.String()}
+			}
+			if x.IsNone() && p.Default != nil && p.Default.IsNone() {
+				continue
 			}
 			if !(x.Num() > 0) {
 				return nil, &op.ArgError{Arg: "scaling", Want: "numbers above 0", Got: v.String()}
