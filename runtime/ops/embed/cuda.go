@@ -20,22 +20,46 @@ var forwardCUDA = &device.Source{
 
 // The backward pass is a chain of launches, told in embed.cu, whose constants these are.
 const (
-	bins  = 512
-	chunk = 512
-	tile  = 64
+	bins    = 512
+	binBits = 9
+	chunk   = 512
+	tile    = 64
 )
 
-var backwardWeightCUDA = chain(
-	device.Source{Func: "embed_start", Grid: start, Work: work},
-	device.Source{Func: "embed_count0", Grid: chunks}, device.Source{Func: "embed_scan0", Grid: one}, device.Source{Func: "embed_place0", Grid: chunks},
-	device.Source{Func: "embed_count1", Grid: chunks}, device.Source{Func: "embed_scan1", Grid: one}, device.Source{Func: "embed_place1", Grid: chunks},
-	device.Source{Func: "embed_count2", Grid: chunks}, device.Source{Func: "embed_scan2", Grid: one}, device.Source{Func: "embed_place2", Grid: chunks},
-	device.Source{Func: "embed_tiles", Grid: tiles},
-	device.Source{Func: "embed_join", Grid: tiles},
-)
+// chains are the launches by the passes of the sort, less one, and by whether the table is begun:
+// it is not where what is added to is the table itself.
+var chains [3][2]*device.Source
 
-// chain links launches of this room's text.
-func chain(launches ...device.Source) *device.Source {
+func init() {
+	for passes := range chains {
+		for begun := range chains[passes] {
+			chains[passes][begun] = chain(passes+1, begun == 0)
+		}
+	}
+}
+
+var backwardWeightCUDA = &device.Source{Pick: func(_ device.Target, a *device.Args) *device.Source {
+	passes, begun := 0, 0
+	for passes < 2 && (a.I[1]-1)>>(binBits*(passes+1)) != 0 {
+		passes++
+	}
+	if a.P[2] == a.P[3] {
+		begun = 1
+	}
+	return chains[passes][begun]
+}}
+
+func chain(passes int, start bool) *device.Source {
+	var launches []device.Source
+	if start {
+		launches = append(launches, device.Source{Func: "embed_start", Grid: table})
+	}
+	for p := range passes {
+		n := string(rune('0' + p))
+		launches = append(launches, device.Source{Func: "embed_count" + n, Grid: chunks},
+			device.Source{Func: "embed_scan" + n, Grid: one}, device.Source{Func: "embed_place" + n, Grid: chunks})
+	}
+	launches = append(launches, device.Source{Func: "embed_tiles", Grid: tiles, Work: work}, device.Source{Func: "embed_join", Grid: tiles})
 	var next *device.Source
 	for i := len(launches) - 1; i >= 0; i-- {
 		l := &launches[i]
@@ -44,13 +68,8 @@ func chain(launches ...device.Source) *device.Source {
 	return next
 }
 
-// start goes over the whole table, unless what is added to is the table itself.
-func start(a *device.Args) device.Grid {
-	if a.P[2] == a.P[3] {
-		return grid.Of(1, 256)
-	}
-	return grid.Elements(a.I[1] * a.I[2])
-}
+// table goes over the whole table.
+func table(a *device.Args) device.Grid { return grid.Elements(a.I[1] * a.I[2]) }
 
 func chunks(a *device.Args) device.Grid { return grid.Of(ceil(a.I[0], chunk), 32) }
 

@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(256) embed_forward(Args a) {
 // ---- backward ------------------------------------------------------------------------------
 // dweight[v] = add[v] + the sum of dy over the rows whose id is v, in the order of the rows.
 //
-//  1. embed_start      dweight = add, or 0 (nothing when they share memory)
+//  1. embed_start      dweight = add, or 0 (left out when they share memory)
 //  2. embed_count, _scan, _place, once for each 9 bits of an id: a stable sort of the rows by id
 //  3. embed_tiles      walks tiles of 64 sorted rows. A run of one id that lies within a tile goes
 //                      to dweight; what a longer run has in a tile goes to scratch memory
@@ -74,16 +74,16 @@ __device__ __forceinline__ Sorted entry(const Args& a, int pass, i64 r) {
 __device__ __forceinline__ const Sorted* sorted(const Args& a) { return list(a, (passes(a.i[1]) - 1) % 2); }
 
 extern "C" __global__ void __launch_bounds__(MAP_THREADS) embed_start(Args a) {
-    if (a.p[2] == a.p[3]) return;
+    const i64 n = a.i[1] * a.i[2];
+    if (!a.p[2]) return fill_floats((float*)a.p[3], n, 0.0f);
     const float* const in[1] = {(const float*)a.p[2]};
     float* const out[1] = {(float*)a.p[3]};
-    map<2>(a.i[1] * a.i[2], in, out, [](const float (&x)[1], float (&y)[1]) { y[0] = x[0]; });
+    map<2>(n, in, out, [](const float (&x)[1], float (&y)[1]) { y[0] = x[0]; });
 }
 
 // count_pass: how many rows of a chunk (a warp, which is the block) have each value of the
 // pass's bits. Sums of whole numbers are the same in any order.
 __device__ __forceinline__ void count_pass(const Args& a, int pass) {
-    if (pass >= passes(a.i[1])) return;
     __shared__ u32 n[BINS];
     const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK, end = imin(rows, start + CHUNK);
     for (int b = threadIdx.x; b < BINS; b += 32) n[b] = 0;
@@ -100,7 +100,6 @@ __device__ __forceinline__ void count_pass(const Args& a, int pass) {
 
 // scan_pass turns counts into the number of rows before (one block of 1024 threads).
 __device__ __forceinline__ void scan_pass(const Args& a, int pass) {
-    if (pass >= passes(a.i[1])) return;
     __shared__ u32 sums[1024];
     // Four counts at a time: there are 512 for each chunk.
     const i64 n = BINS * num_chunks(a.i[0]) / 4, each = ceil_div(n, 1024);
@@ -132,7 +131,6 @@ __device__ __forceinline__ void scan_pass(const Args& a, int pass) {
 
 // place_pass moves the rows of a chunk (a warp) to their places, in order.
 __device__ __forceinline__ void place_pass(const Args& a, int pass) {
-    if (pass >= passes(a.i[1])) return;
     __shared__ u32 next[BINS];
     const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK;
     for (int b = threadIdx.x; b < BINS; b += 32) next[b] = counts(a)[b * num_chunks(rows) + blockIdx.x];

@@ -107,6 +107,27 @@ __device__ __forceinline__ void map(i64 n, const T* const (&in)[K], T* const (&o
     }
 }
 
+// fill_floats sets the block's elements of y, under the grid of map<2>. Threads store 16 bytes side by
+// side: units of 8 floats would leave every store instruction with half of each sector.
+__device__ __forceinline__ void fill_floats(float* y, i64 n, float value) {
+    constexpr int STEP = MAP_THREADS * 4;
+    const i64 base = (i64)blockIdx.x * (2 * MAP_TILE), end = imin(n, base + 2 * MAP_TILE);
+    if (!aligned(bits_of(y))) {
+        for (i64 i = base + threadIdx.x; i < end; i += MAP_THREADS) y[i] = value;
+        return;
+    }
+    const float v[4] = {value, value, value, value};
+#pragma unroll
+    for (int u = 0; u < 2 * MAP_TILE / STEP; u++) {
+        const i64 at = base + u * STEP + threadIdx.x * 4;
+        if (at + 4 <= end) {
+            store<4>(y + at, v);
+        } else {
+            for (i64 i = at; i < end; i++) y[i] = value;
+        }
+    }
+}
+
 // map_act is y = f(x) of activations: p[0] = x, p[1] = y, i[0] * i[1] elements.
 template <class F> __device__ __forceinline__ void map_act(const Args& a, F f) {
     const act_t* const in[1] = {(const act_t*)a.p[0]};
