@@ -85,7 +85,8 @@ func (s *search) bound(a *arrangement) bool {
 		}
 		if a.v.clip || a.groups > 1 {
 			if a.half {
-				state -= 2 * c.streamed()
+				_, learn := c.streamed()
+				state -= 2 * learn
 			}
 			state -= left // whole gradients that lie there
 		}

@@ -125,18 +125,20 @@ func (c *candidate) options(s *search) compiler.Options {
 	return o
 }
 
-// streamed are the elements of slabs whose state is on the host.
-func (c *candidate) streamed() int64 {
+// streamed are the elements of slabs whose state is on the host, and those of them that learn.
+func (c *candidate) streamed() (all, learn int64) {
 	if c.placement != "stream" {
-		return 0
+		return 0, 0
 	}
-	var n int64
 	for i, x := range c.v.slabs {
-		if !c.resident(i) {
-			n += x.elems
+		if c.resident(i) {
+			continue
+		}
+		if all += x.elems; !x.frozen {
+			learn += x.elems
 		}
 	}
-	return n
+	return all, learn
 }
 
 // estimate is a step's time by what each lane has to do in forward and in backward, the passes
@@ -146,9 +148,10 @@ func (c *candidate) estimate(s *search) {
 	rates := m.Rates[v.prep.Program().DType.String()]
 	micros := float64(v.micros)
 	forward, backward := micros*v.forward, micros*v.backward
-	streamed := float64(c.streamed())
-	update := 28 * (float64(v.params) - streamed) / rates.Optimizer.Value
-	norms := 4 * float64(v.params) / rates.Memory.Value
+	all, learn := c.streamed()
+	streamed, learned := float64(all), float64(learn) // whose weights cross the link, and whose gradients too
+	update := 28 * (float64(v.learned) - learned) / rates.Optimizer.Value
+	norms := 4 * float64(v.learned) / rates.Memory.Value
 	if v.clip {
 		forward += update
 	} else {
@@ -182,19 +185,19 @@ func (c *candidate) estimate(s *search) {
 	link := min(m.Link.Both.Value, m.Link.H2D.Value)
 	w := float64(v.weight)
 	up := groups * w * (streamed - own) / link
-	down := grad * streamed / link
+	down := grad * learned / link
 	// The host's updates slow down while copies run, half as much beside one way as beside both.
-	host := 28 * streamed / m.Host.Optimizer.Value
+	host := 28 * learned / m.Host.Optimizer.Value
 	if lost := 1 - min(1, m.Host.Copying.Value/m.Host.Optimizer.Value); v.clip {
 		host += min(host, w*streamed/link+saved/link) * lost / 2
 	} else {
 		host += min(host, down) * lost
 	}
 	if c.groups > 1 && c.grads == 0 {
-		host += 12 * streamed * (groups - 1) / m.Host.Memory.Value
+		host += 12 * learned * (groups - 1) / m.Host.Memory.Value
 	}
 	onDevice := 0.0
-	if n := len(v.slabs); c.grads > 0 {
+	if n := v.trained; c.grads > 0 {
 		onDevice = min(1, float64(c.grads)/float64(max(1, n-c.keep)))
 	}
 	if v.clip {

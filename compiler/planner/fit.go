@@ -158,7 +158,7 @@ func (s *search) fitGrads(c *candidate) []*candidate {
 	}
 	if m.host > s.host && (c.v.clip || c.groups > 1) && !s.pinned("grad-home") {
 		spare, short := s.device-m.device, m.host-s.host
-		n := len(c.v.slabs)
+		n := c.v.trained
 		for c.grads < n && !c.resident(n-1-c.grads) && short > 0 {
 			bytes := 4 * c.v.slabs[n-1-c.grads].elems
 			if bytes > spare {
@@ -228,8 +228,8 @@ func (c *candidate) shrink(s *search, device, host int64) bool {
 		device -= c.state(c.v.slabs[c.at(c.keep)])
 		taken = true
 	}
-	for host > 0 && c.grads < len(c.v.slabs) && !c.resident(len(c.v.slabs)-1-c.grads) && !s.pinned("grad-home") && (c.v.clip || c.groups > 1) {
-		host -= 2 * c.v.slabs[len(c.v.slabs)-1-c.grads].elems
+	for host > 0 && c.grads < c.v.trained && !c.resident(c.v.trained-1-c.grads) && !s.pinned("grad-home") && (c.v.clip || c.groups > 1) {
+		host -= 2 * c.v.slabs[c.v.trained-1-c.grads].elems
 		c.grads++
 		taken = true
 	}

@@ -137,7 +137,11 @@ func (c *candidate) placed() memory {
 	left := c.weights
 	for i, x := range c.v.slabs {
 		if c.resident(i) {
-			if largest = max(largest, x.elems); c.pinned {
+			passes := memplan.StateBytes * x.elems
+			if x.frozen {
+				passes = c.v.weight * x.elems
+			}
+			if largest = max(largest, passes); c.pinned {
 				continue
 			}
 			m.device += c.state(x)
@@ -154,7 +158,7 @@ func (c *candidate) placed() memory {
 			}
 			continue
 		}
-		if whole && i >= len(c.v.slabs)-c.grads {
+		if whole && !x.frozen && i >= c.v.trained-c.grads {
 			m.device += 4 * x.elems
 			m.host -= grad * x.elems
 		}
@@ -164,7 +168,7 @@ func (c *candidate) placed() memory {
 		}
 	}
 	if !c.pinned && c.v.target == "cuda" {
-		m.host += memplan.StateBytes * largest // it goes through host memory
+		m.host += largest // it goes through host memory
 	}
 	return m
 }

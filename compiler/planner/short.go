@@ -116,7 +116,7 @@ func (s *search) least(c *candidate) (memory, bool) {
 		c.fill(s.device - m.device)
 	}
 	m, ok = s.estimated(c)
-	n := len(c.v.slabs)
+	n := c.v.trained
 	for ok && m.host > s.host && (c.v.clip || c.groups > 1) && c.grads < n && !c.resident(n-1-c.grads) && 4*c.v.slabs[n-1-c.grads].elems <= s.device-m.device {
 		c.grads++
 		m, ok = s.estimated(c)

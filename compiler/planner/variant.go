@@ -21,7 +21,8 @@ type variant struct {
 
 	forward, backward float64 // seconds of the compute lane, of one micro-batch
 	slabs             []slab  // in forward order
-	params            int64   // elements of all slabs
+	learned           int64   // elements of those that learn
+	trained           int     // how many learn: they stand first
 	input             int64   // bytes that wait for backward between units, of one micro-batch
 	perMicro          int     // tasks of a micro-batch
 	clip              bool
@@ -141,7 +142,10 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, first
 	}
 	for _, x := range prog.Slabs {
 		v.slabs = append(v.slabs, slab{elems: x.Elems, frozen: x.Frozen})
-		v.params += x.Elems
+		if !x.Frozen {
+			v.learned += x.Elems
+			v.trained++
+		}
 	}
 	p, err := prep.Plan(compiler.Options{Placement: "resident", Groups: 1}, prog.Rows)
 	if err != nil {
