@@ -19,6 +19,9 @@
 // MTC_CUDA_EPILOGUE=0 runs a GELU beside a product as a kernel of its own. MTC_CUDA_TUNE=0 takes
 // for each product the algorithm that cuBLASLt names first, in the place of the fastest one.
 //
+// MTC_CUDA_OVERLAP=1 launches a kernel while the one before it ends, where both are this project's and
+// the GPU can (compute capability 9): the kernel waits for the other's results by itself.
+//
 // MTC_PINNED=64MiB is the most host memory that is locked. What is not goes through a small ring.
 //
 // For tests of whole programs: MTC_CUDA_JITTER=SEED pauses lanes at random (Options.Jitter), and
@@ -71,6 +74,7 @@ type Device struct {
 	// noEpilogues is MTC_CUDA_EPILOGUE=0: what follows a product is a kernel of its own.
 	noEpilogues bool
 	noTuning    bool  // MTC_CUDA_TUNE=0
+	overlap     bool  // MTC_CUDA_OVERLAP=1, and the GPU can
 	failAt      int64 // MTC_CUDA_FAIL, 0: never
 	backing     *backing
 	unsettled   atomic.Bool // host arenas are still being backed
@@ -117,6 +121,7 @@ func New(o Options) (*Device, error) {
 	d := &Device{opt: o, name: info.Name, arch: kit.Arch(info.Major, info.Minor), major: info.Major, total: info.Memory}
 	d.syncAll = os.Getenv("MTC_CUDA_SYNC") == "1"
 	d.noTuning = os.Getenv("MTC_CUDA_TUNE") == "0"
+	d.overlap = os.Getenv("MTC_CUDA_OVERLAP") == "1" && info.Major >= 9
 	d.noEpilogues = os.Getenv("MTC_CUDA_EPILOGUE") == "0"
 	d.noWaits = os.Getenv("MTC_CUDA_WAIT") == "host"
 	d.failAt, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_FAIL"), 10, 64)

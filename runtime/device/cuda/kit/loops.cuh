@@ -50,12 +50,20 @@ __device__ __forceinline__ bool aligned(u64 all) { return (all & 15) == 0; }
 // Unit is 8 elements as they lie in memory.
 template <class T> using Unit = Words<8 * (int)sizeof(T)>;
 
+// elements is how many elements a launch has: i[0] rows of i[1], or of rows of experts those in use,
+// p[19] of i[1] / i[14] each (runtime/ops/internal/inuse).
+__device__ __forceinline__ i64 elements(const Args& a) {
+    const i64 n = a.i[0] * a.i[1];
+    return a.p[19] ? imin(n, *(const int*)a.p[19] * (a.i[1] / a.i[14])) : n;
+}
+
 // map runs f(x, y) for each of n elements: x[k] is the element of in[k], 0 when in[k] is null,
 // and y[m] becomes that of out[m]. A block does U tiles; all loads of a thread come before its
-// stores, so an output may be an input. The grid has ceil(n / (U * MAP_TILE)) blocks.
+// stores, so an output may be an input. The grid has ceil(n / (U * MAP_TILE)) blocks, or more.
 template <int U, class T, int K, int M, class F>
 __device__ __forceinline__ void map(i64 n, const T* const (&in)[K], T* const (&out)[M], F f) {
     const i64 base = (i64)blockIdx.x * (U * MAP_TILE), end = imin(n, base + U * MAP_TILE);
+    if (base >= n) return;
     u64 all = 0;
 #pragma unroll
     for (int k = 0; k < K; k++) all |= bits_of(in[k]);
@@ -132,14 +140,14 @@ __device__ __forceinline__ void fill_floats(float* y, i64 n, float value) {
 template <class F> __device__ __forceinline__ void map_act(const Args& a, F f) {
     const act_t* const in[1] = {(const act_t*)a.p[0]};
     act_t* const out[1] = {(act_t*)a.p[1]};
-    map<2>(a.i[0] * a.i[1], in, out, [=](const float (&x)[1], float (&y)[1]) { y[0] = f(x[0]); });
+    map<2>(elements(a), in, out, [=](const float (&x)[1], float (&y)[1]) { y[0] = f(x[0]); });
 }
 
 // map_act2 is y = f(a, b): p = {a, b, y}.
 template <class F> __device__ __forceinline__ void map_act2(const Args& a, F f) {
     const act_t* const in[2] = {(const act_t*)a.p[0], (const act_t*)a.p[1]};
     act_t* const out[1] = {(act_t*)a.p[2]};
-    map<2>(a.i[0] * a.i[1], in, out, [=](const float (&x)[2], float (&y)[1]) { y[0] = f(x[0], x[1]); });
+    map<2>(elements(a), in, out, [=](const float (&x)[2], float (&y)[1]) { y[0] = f(x[0], x[1]); });
 }
 
 // map_grad is dx = add + f(dy, x): p = {x, dy, add, dx}; x and add may be null.
@@ -147,7 +155,7 @@ template <class F> __device__ __forceinline__ void map_grad(const Args& a, F f) 
     const act_t* const in[3] = {(const act_t*)a.p[0], (const act_t*)a.p[1], (const act_t*)a.p[2]};
     act_t* const out[1] = {(act_t*)a.p[3]};
     const bool add = a.p[2] != nullptr;
-    map<2>(a.i[0] * a.i[1], in, out, [=](const float (&x)[3], float (&y)[1]) {
+    map<2>(elements(a), in, out, [=](const float (&x)[3], float (&y)[1]) {
         const float g = f(x[1], x[0]);
         y[0] = add ? x[2] + g : g;
     });

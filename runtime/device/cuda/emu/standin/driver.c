@@ -299,3 +299,7 @@ int cuLaunchKernel(function_t *f, unsigned x, unsigned y, unsigned z, unsigned t
 	if (t > 1024) return 1;
 	return push(s, (command_t){.kind = LAUNCH, .f = f, .args = *(args_t *)params[0], .grid = {x, y, z}, .threads = (int)t});
 }
+typedef struct { unsigned x, y, z, t, t2, t3, shared; stream_t *s; void *attrs; unsigned n; } config_t;
+int cuLaunchKernelEx(const config_t *c, function_t *f, void **params, void **extra) {
+	return cuLaunchKernel(f, c->x, c->y, c->z, c->t, c->t2, c->t3, c->shared, c->s, params, extra);
+}
