@@ -82,6 +82,7 @@ var pipeline = []pass{
 	templatePass("head", "fuse the last linear with the loss, in chunks of rows", lower.Head),
 	templatePass("infer", "make the functions for generation", lower.Infer),
 	templatePass("checknan", "where it is asked for, put a check behind every launch", lower.CheckNaN),
+	templatePass("inuse", "leave out the rows of experts that are not in use", lower.InUse),
 	pass{Name: "memory", Doc: "give every value of every function a place", Run: finishMemory,
 		Dump: func(s *state) string { return lower.Dump(s.res.Program) }}.back(),
 	pass{Name: "schedule", Doc: "make the task lists, their buffers and waits", Run: buildPlan, Dump: dumpPlan}.back(),

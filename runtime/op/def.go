@@ -41,6 +41,9 @@ type Def struct {
 	// RowWise says that row r of the output depends on row r of each input only, so that the
 	// op may run over chunks of rows (the head's chunks, an expert's rows).
 	RowWise bool
+	// Ragged says that every launcher's argument struct has the fields Routing, Experts and Slots: of
+	// rows of experts those in use are computed alone.
+	Ragged bool
 	// Pitched says that every launcher's argument struct has a field Pitch: the elements from one
 	// row of y, and of d.y, to the next; 0 where rows are dense.
 	Pitched bool

@@ -21,6 +21,7 @@ var Def = &op.Def{
 	},
 	Infer:       op.Elementwise,
 	RowWise:     true,
+	Ragged:      true,
 	PassThrough: true,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"a", "b"}, Writes: []string{"y"},

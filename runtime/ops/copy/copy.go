@@ -15,6 +15,7 @@ var Def = &op.Def{
 	Params:      []op.Param{{Name: "x", Kind: op.Tensor, Doc: "[B, T, D]"}},
 	Infer:       op.Elementwise,
 	RowWise:     true,
+	Ragged:      true,
 	PassThrough: true,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"x"}, Writes: []string{"y"},

@@ -1,22 +1,28 @@
 package gelu
 
-import "github.com/megatrain/mtc/runtime/device"
+import (
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/ops/internal/inuse"
+)
 
 // ForwardArgs are the arguments of Forward.
 type ForwardArgs struct {
 	X, Y    device.Ptr // [Rows, D]
 	Rows, D int
 	Exact   bool // with erf; else the tanh form
+
+	Routing        device.Ptr // of the rows of experts, of which those in use are computed; nil: all rows
+	Experts, Slots int
 }
 
 var forward = device.Kernel{Name: "gelu.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = gelu(X).
 func Forward(q device.Queue, a ForwardArgs) {
-	q.Launch(&forward, device.Args{
+	q.Launch(&forward, inuse.Args(device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.X, a.Y},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D), exact(a.Exact)},
-	})
+	}, a.Routing, a.Experts, a.Slots))
 }
 
 // BackwardArgs are the arguments of Backward.
@@ -25,16 +31,19 @@ type BackwardArgs struct {
 	AddDX, DX device.Ptr // [Rows, D]
 	Rows, D   int
 	Exact     bool // with erf; else the tanh form
+
+	Routing        device.Ptr // of the rows of experts, of which those in use are computed; nil: all rows
+	Experts, Slots int
 }
 
 var backward = device.Kernel{Name: "gelu.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + DY * gelu'(X).
 func Backward(q device.Queue, a BackwardArgs) {
-	q.Launch(&backward, device.Args{
+	q.Launch(&backward, inuse.Args(device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.X, a.DY, a.AddDX, a.DX},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D), exact(a.Exact)},
-	})
+	}, a.Routing, a.Experts, a.Slots))
 }
 
 func exact(b bool) int64 {

@@ -252,3 +252,9 @@ func TestRowsOnGPU(t *testing.T) {
 		})
 	}
 }
+
+func TestRowsInUseOnGPU(t *testing.T) {
+	optest.OnGPU(t, func(t *testing.T, f32 bool) {
+		inUseEqualsAll(t, func() *optest.Machine { return optest.GPU(t, f32) })
+	})
+}

@@ -143,6 +143,9 @@ func (s *setup) fields(t testing.TB) {
 		if s.call.Def.Documents && (l.Func == s.call.Def.Forward.Func || slices.ContainsFunc(s.call.Def.Backward, func(b op.Launch) bool { return b.Func == l.Func })) {
 			want["Starts"] = reflect.TypeFor[device.Ptr]()
 		}
+		if s.call.Def.Ragged {
+			want["Routing"], want["Experts"], want["Slots"] = reflect.TypeFor[device.Ptr](), reflect.TypeFor[int](), reflect.TypeFor[int]()
+		}
 		args := s.launcher(l).Type().In(1)
 		if args.Name() != l.Func+"Args" {
 			t.Errorf("%s takes %s, want %sArgs", l.Func, args.Name(), l.Func)

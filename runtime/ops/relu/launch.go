@@ -1,21 +1,27 @@
 package relu
 
-import "github.com/megatrain/mtc/runtime/device"
+import (
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/ops/internal/inuse"
+)
 
 // ForwardArgs are the arguments of Forward.
 type ForwardArgs struct {
 	X, Y    device.Ptr // [Rows, D]
 	Rows, D int
+
+	Routing        device.Ptr // of the rows of experts, of which those in use are computed; nil: all rows
+	Experts, Slots int
 }
 
 var forward = device.Kernel{Name: "relu.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = max(X, 0).
 func Forward(q device.Queue, a ForwardArgs) {
-	q.Launch(&forward, device.Args{
+	q.Launch(&forward, inuse.Args(device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.X, a.Y},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
-	})
+	}, a.Routing, a.Experts, a.Slots))
 }
 
 // BackwardArgs are the arguments of Backward.
@@ -23,14 +29,17 @@ type BackwardArgs struct {
 	Y, DY     device.Ptr // [Rows, D]
 	AddDX, DX device.Ptr // [Rows, D]
 	Rows, D   int
+
+	Routing        device.Ptr // of the rows of experts, of which those in use are computed; nil: all rows
+	Experts, Slots int
 }
 
 var backward = device.Kernel{Name: "relu.backward", CPU: backwardCPU, CUDA: backwardCUDA}
 
 // Backward sets DX = AddDX + (DY where Y > 0).
 func Backward(q device.Queue, a BackwardArgs) {
-	q.Launch(&backward, device.Args{
+	q.Launch(&backward, inuse.Args(device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.Y, a.DY, a.AddDX, a.DX},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
-	})
+	}, a.Routing, a.Experts, a.Slots))
 }

@@ -23,6 +23,7 @@ var Def = &op.Def{
 	},
 	Infer:   infer,
 	RowWise: true,
+	Ragged:  true,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"x"}, Writes: []string{"y"},
 		InPlace: [][2]string{{"x", "y"}},

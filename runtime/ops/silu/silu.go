@@ -17,6 +17,7 @@ var Def = &op.Def{
 	Params:  []op.Param{{Name: "x", Kind: op.Tensor, Doc: "[B, T, D]"}},
 	Infer:   op.Elementwise,
 	RowWise: true,
+	Ragged:  true,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"x"}, Writes: []string{"y"},
 		InPlace: [][2]string{{"x", "y"}},

@@ -1,21 +1,27 @@
 package sub
 
-import "github.com/megatrain/mtc/runtime/device"
+import (
+	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/ops/internal/inuse"
+)
 
 // ForwardArgs are the arguments of Forward.
 type ForwardArgs struct {
 	A, B, Y device.Ptr // [Rows, D]
 	Rows, D int
+
+	Routing        device.Ptr // of the rows of experts, of which those in use are computed; nil: all rows
+	Experts, Slots int
 }
 
 var forward = device.Kernel{Name: "sub.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
 // Forward sets Y = A - B.
 func Forward(q device.Queue, a ForwardArgs) {
-	q.Launch(&forward, device.Args{
+	q.Launch(&forward, inuse.Args(device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.A, a.B, a.Y},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
-	})
+	}, a.Routing, a.Experts, a.Slots))
 }
 
 // BackwardAArgs are the arguments of BackwardA.
@@ -23,16 +29,19 @@ type BackwardAArgs struct {
 	DY        device.Ptr // [Rows, D]
 	AddDA, DA device.Ptr // [Rows, D]
 	Rows, D   int
+
+	Routing        device.Ptr // of the rows of experts, of which those in use are computed; nil: all rows
+	Experts, Slots int
 }
 
 var backwardA = device.Kernel{Name: "sub.backward_a", CPU: backwardACPU, CUDA: backwardACUDA}
 
 // BackwardA sets DA = AddDA + DY.
 func BackwardA(q device.Queue, a BackwardAArgs) {
-	q.Launch(&backwardA, device.Args{
+	q.Launch(&backwardA, inuse.Args(device.Args{
 		P: [device.MaxPtrs]device.Ptr{{}, a.DY, a.AddDA, a.DA},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
-	})
+	}, a.Routing, a.Experts, a.Slots))
 }
 
 // BackwardBArgs are the arguments of BackwardB.
@@ -40,14 +49,17 @@ type BackwardBArgs struct {
 	DY        device.Ptr // [Rows, D]
 	AddDB, DB device.Ptr // [Rows, D]
 	Rows, D   int
+
+	Routing        device.Ptr // of the rows of experts, of which those in use are computed; nil: all rows
+	Experts, Slots int
 }
 
 var backwardB = device.Kernel{Name: "sub.backward_b", CPU: backwardBCPU, CUDA: backwardBCUDA}
 
 // BackwardB sets DB = AddDB - DY.
 func BackwardB(q device.Queue, a BackwardBArgs) {
-	q.Launch(&backwardB, device.Args{
+	q.Launch(&backwardB, inuse.Args(device.Args{
 		P: [device.MaxPtrs]device.Ptr{{}, a.DY, a.AddDB, a.DB},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.D)},
-	})
+	}, a.Routing, a.Experts, a.Slots))
 }

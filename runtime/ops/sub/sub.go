@@ -20,6 +20,7 @@ var Def = &op.Def{
 	},
 	Infer:   op.Elementwise,
 	RowWise: true,
+	Ragged:  true,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"a", "b"}, Writes: []string{"y"},
 		InPlace: [][2]string{{"a", "y"}, {"b", "y"}},

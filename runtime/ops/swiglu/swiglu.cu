@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(MAP_THREADS) swiglu_backward(Args a
                                 (const act_t*)a.p[3], (const act_t*)a.p[5]};
     act_t* const out[2] = {(act_t*)a.p[4], (act_t*)a.p[6]};
     const bool add_gate = a.p[3] != nullptr, add_up = a.p[5] != nullptr;
-    map<2>(a.i[0] * a.i[1], in, out, [=](const float (&x)[5], float (&y)[2]) {
+    map<2>(elements(a), in, out, [=](const float (&x)[5], float (&y)[2]) {
         const float gate = x[0], up = x[1], dy = x[2], s = logistic(gate);
         const float dgate = dy * up * (s * (1.0f + gate * (1.0f - s))), dup = dy * (gate * s);
         y[0] = add_gate ? x[3] + dgate : dgate;

@@ -23,6 +23,7 @@ var Def = &op.Def{
 	},
 	Infer:   op.Elementwise,
 	RowWise: true,
+	Ragged:  true,
 	Forward: op.WithCost(op.Launch{
 		Func: "Forward", Reads: []string{"gate", "up"}, Writes: []string{"y"},
 		InPlace: [][2]string{{"gate", "y"}, {"up", "y"}},

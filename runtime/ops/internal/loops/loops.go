@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/ops/internal/inuse"
 	"github.com/megatrain/mtc/runtime/vec"
 )
 
@@ -24,14 +25,14 @@ func Rows(c device.CPU, rows, width int64, body func(lo, hi int64)) {
 
 // Map runs y = f(x). Operands: P = {X, Y}; I[0] rows of I[1] elements.
 func Map(c device.CPU, a *device.Args, f func(dst, x []float32)) {
-	n := a.I[0] * a.I[1]
+	n := inuse.Elements(c, a)
 	x, y := c.F32(a.P[0], n), c.F32(a.P[1], n)
 	Elements(c, n, func(lo, hi int64) { f(y[lo:hi], x[lo:hi]) })
 }
 
 // Map2 runs y = f(a, b). Operands: P = {A, B, Y}; I[0] rows of I[1] elements.
 func Map2(c device.CPU, args *device.Args, f func(dst, a, b []float32)) {
-	n := args.I[0] * args.I[1]
+	n := inuse.Elements(c, args)
 	a, b, y := c.F32(args.P[0], n), c.F32(args.P[1], n), c.F32(args.P[2], n)
 	Elements(c, n, func(lo, hi int64) { f(y[lo:hi], a[lo:hi], b[lo:hi]) })
 }
@@ -39,7 +40,7 @@ func Map2(c device.CPU, args *device.Args, f func(dst, a, b []float32)) {
 // MapGrad runs dx = add + f(dy, x); f gets a nil add when there is none, and a nil x when
 // the gradient needs none. Operands: P = {X, DY, AddDX, DX}; I[0] rows of I[1] elements.
 func MapGrad(c device.CPU, a *device.Args, f func(dst, add, dy, x []float32)) {
-	n := a.I[0] * a.I[1]
+	n := inuse.Elements(c, a)
 	x, dy, add, dx := c.F32(a.P[0], n), c.F32(a.P[1], n), c.F32(a.P[2], n), c.F32(a.P[3], n)
 	Elements(c, n, func(lo, hi int64) { f(dx[lo:hi], Slice(add, lo, hi), dy[lo:hi], Slice(x, lo, hi)) })
 }
@@ -51,7 +52,7 @@ const blockElems = 1024
 // MapGradBlocks is MapGrad for an f of several steps: it works block by block and has
 // scratch memory t of the block's size.
 func MapGradBlocks(c device.CPU, a *device.Args, f func(dst, add, dy, x, t []float32)) {
-	n := a.I[0] * a.I[1]
+	n := inuse.Elements(c, a)
 	x, dy, add, dx := c.F32(a.P[0], n), c.F32(a.P[1], n), c.F32(a.P[2], n), c.F32(a.P[3], n)
 	Elements(c, n, func(lo, hi int64) {
 		scratch := Floats(blockElems)
