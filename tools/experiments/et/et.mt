@@ -22,7 +22,7 @@ model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, router = none) {
   }
 
   forward(tokens) {
-    x = rmsnorm(wte: embed(tokens, V, D, init = normal(1.0)), weight = false)
+    x = rmsnorm(wte: embed(tokens, V, D, init = normal(0.02)), weight = false)
     layer: dense(x)
     if router == none {
       repeat L - 1 { layer: dense(x) }
