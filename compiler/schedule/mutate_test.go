@@ -185,7 +185,14 @@ const waitLater = "a wait for an event that comes later"
 
 var mutations = []mutation{
 	{"drop a feed", ofKind(plan.Feed, drop)},
-	{"drop a prefetch", ofKind(plan.Prefetch, drop)},
+	{"drop a prefetch", func(p *plan.Plan, t *plan.Task) bool {
+		// What never changes may still lie in its slot from the step before.
+		if t.Kind != plan.Prefetch || p.Slabs[t.Slab].Frozen && t.List == plan.Steady {
+			return false
+		}
+		drop(p, t)
+		return true
+	}},
 	{"drop a compute task", func(p *plan.Plan, t *plan.Task) bool {
 		// Without its only micro-batch a unit is one that never learns.
 		if t.Kind != plan.Compute || t.Func == plan.Infer && t.Bind.State == plan.NoBuf {

@@ -22,6 +22,7 @@ type toy struct {
 	position  bool
 	noClip    bool
 	half      bool  // bf16: split masters
+	adapters  bool  // layers have a small slab that learns, and all else is frozen
 	width     int64 // of the activations, 0: 16
 	saved     int64 // bytes a layer saves, 0: 4 values
 }
@@ -169,5 +170,47 @@ func (y toy) program() *ir.Program {
 		fn(plan.Loss, 8192), fn(plan.EvalLoss, 8192), fn(plan.Infer, 0))
 	unit(ir.HeadUnit, "head", -1, h, []int{head}, []int{x}, nil)
 	p.Tables = []*ir.TableBuf{{Name: "cs", Table: op.Table{Type: act}}}
+	if y.adapters {
+		freeze(p)
+	}
 	return p
+}
+
+// freeze gives every layer a slab that learns, freezes all others and puts them last. Nothing of
+// the embedding learns, so that no gradient goes there.
+func freeze(p *ir.Program) {
+	var slabs []*ir.Slab
+	for _, u := range p.Units {
+		if u.Unit.Kind == ir.LayerUnit {
+			name := u.Unit.Path() + ".lora"
+			q := &ir.Param{Path: name + ".w", Shape: tensor.Shape{{N: 64}}}
+			slabs = append(slabs, &ir.Slab{Name: name, Params: []*ir.Param{q}, Offs: []int64{0}, Elems: 64, Decay: 64})
+		}
+	}
+	n := 0
+	for i, u := range p.Units {
+		for k := range u.Slabs {
+			u.Slabs[k] += len(slabs)
+		}
+		if u.Unit.Kind == ir.LayerUnit {
+			u.Slabs = append(u.Slabs, n)
+			n++
+		}
+		t := *p.Templates[u.Template]
+		switch i {
+		case 0:
+			t.DOut = []bool{false}
+			t.Funcs[plan.Backward] = nil
+		case 1:
+			t.Name, t.DIn = t.Name+"0", []ir.GradMode{ir.GradNone}
+		default:
+			continue
+		}
+		u.Template = len(p.Templates)
+		p.Templates = append(p.Templates, &t)
+	}
+	for _, s := range p.Slabs {
+		s.Frozen = true
+	}
+	p.Slabs = append(slabs, p.Slabs...)
 }
