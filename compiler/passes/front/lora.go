@@ -99,7 +99,8 @@ func (s *State) evalNames(e ast.Expr) (op.Value, bool) {
 
 // Targets finds the linears that the train block lays adapters beside. A name is the path of a
 // linear, with its index or without, or the end of one after a dot: `q` is layer[0].attn.q,
-// layer[1].attn.q and so on. `*` in quotes stands for any text. `all` is every linear of the blocks.
+// layer[1].attn.q and so on. `*` in quotes stands for any text, in the names of linears. `all` is every
+// linear of the blocks.
 func Targets(s *State) {
 	if s.lora == nil || s.Diags.HasErrors() {
 		return
@@ -178,10 +179,12 @@ func (f *targetFinder) mark(name loraName, taken map[*ir.Node]bool) {
 	found := false
 	for i := range f.linears {
 		l := &f.linears[i]
-		if name.text == "all" && l.unit.Kind != ir.LayerUnit || name.text == "all" && l.node.Call.Def.Name != "linear" && l.node.Call.Def.Name != "grouped" {
+		several := name.text == "all" || strings.Contains(name.text, "*")
+		op := l.node.Call.Def.Name
+		switch {
+		case several && op != "linear" && op != "grouped", name.text == "all" && l.unit.Kind != ir.LayerUnit:
 			continue
-		}
-		if name.text != "all" && !matches(name.text, l.path) && !matches(name.text, l.plain) {
+		case name.text != "all" && !matches(name.text, l.path) && !matches(name.text, l.plain):
 			continue
 		}
 		if l.why != "" {
