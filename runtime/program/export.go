@@ -32,7 +32,9 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 	}
 	req := hf.Request{Plan: p.Plan}
 	if err == nil {
-		req.ShardBytes, err = shardBytes(size)
+		if req.ShardBytes, err = sizeOf("shard-size", size); err == nil && size != "" && req.ShardBytes == 0 {
+			err = usagef("`--shard-size %s` leaves no room for a tensor", size).hint("write a size: 5GB, 500MiB")
+		}
 	}
 	switch {
 	case err != nil:
@@ -94,20 +96,4 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
 	return nil
-}
-
-// shardBytes reads a size such as 5GB or 500MiB; "" is 0.
-func shardBytes(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	unit := map[string]float64{"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "B": 1}
-	at := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
-	var x float64
-	if at > 0 {
-		if _, err := fmt.Sscanf(text[:at]+"\n", "%g\n", &x); err == nil && x*unit[strings.ToUpper(text[at:])] >= 1 {
-			return int64(x * unit[strings.ToUpper(text[at:])]), nil
-		}
-	}
-	return 0, usagef("`--shard-size` cannot be `%s`", text).hint("write a size: 5GB, 500MiB")
 }

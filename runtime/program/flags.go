@@ -51,6 +51,7 @@ var TrainFlags = []Flag{
 	{Name: "max-skipped", Arg: "N", Doc: "stop after N steps in a row without a finite gradient (default 10; 0: never)"},
 	{Name: "threads", Arg: "N", Doc: "processors to use (default: all)"},
 	{Name: "no-memory-check", Doc: "start even if the machine says that its memory is too little: for a virtual machine whose memory grows with use"},
+	{Name: "pinned-memory", Arg: "SIZE", Doc: "host memory that may be locked for a GPU, such as 32GiB (default: all that it streams from); the rest goes through a small locked ring, and is slower"},
 	{Name: "profile", Arg: "N", Doc: "time every task of N steady steps (default 5) and write OUT/profile.json, for mtc inspect and mtc compare", Optional: true},
 	{Name: "root", Arg: "DIR", Doc: "folder that the .mt's data paths are relative to (default: the working folder)"},
 }

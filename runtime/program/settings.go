@@ -24,6 +24,7 @@ type settings struct {
 	weights    string // Hugging Face folder to begin from, "": none
 	metrics    string
 	threads    int64
+	pinned     *int64 // most host memory to lock, nil: any
 	maxSkipped int64
 	resume     bool
 	noSave     bool
@@ -42,13 +43,13 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	s := &settings{maxSkipped: 10}
 	var t plan.Train
 	var sets []string
-	var which, root, profile string
+	var which, root, profile, pinned string
 	fs := newFlagSet("train", TrainFlags)
 	for name, to := range map[string]any{
 		"steps": &t.Steps, "epochs": &t.Epochs, "data": &t.Data, "eval-data": &t.EvalData, "holdout": &t.Holdout,
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
-		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "moved": &s.moved, "no-memory-check": &s.noCheck, "profile": &profile,
+		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "moved": &s.moved, "no-memory-check": &s.noCheck, "profile": &profile, "pinned-memory": &pinned,
 		"no-best": &s.noBest, "from": &s.weights, "tensorboard": &s.exports.tensorboard, "csv": &s.exports.csv, "prometheus": &s.exports.prometheus,
 	} {
 		fs.bind(name, to)
@@ -70,6 +71,18 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	}
 	if s.profile, err = p.profiled(fs.given("profile"), profile); err != nil {
 		return nil, err
+	}
+	if fs.given("pinned-memory") {
+		n, err := sizeOf("pinned-memory", pinned)
+		switch {
+		case err != nil:
+			return nil, err
+		case pinned == "":
+			return nil, usagef("`--pinned-memory` is empty").hint("write a size, such as 32GiB, or 0 to lock nothing")
+		case p.Plan.Target != "cuda":
+			return nil, usagef("`--pinned-memory` is for a GPU, and %s was compiled for the CPU", p.Plan.Model).hint("leave it out, or compile with `--target cuda`")
+		}
+		s.pinned = &n
 	}
 	if fs.given("steps") && fs.given("epochs") {
 		return nil, usagef("`--steps` and `--epochs` exclude each other").hint("epochs end a run after so many times over its data, steps wherever it is then")

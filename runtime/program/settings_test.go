@@ -27,6 +27,9 @@ func TestSettingsOutOfRange(t *testing.T) {
 		{"--out=", "`--out` is empty"},
 		{"--steps=0", "at least 1"},
 		{"--holdout=1", "below 1"},
+		{"--pinned-memory=lots", "a size"},
+		{"--pinned-memory=", "`--pinned-memory` is empty"},
+		{"--pinned-memory=1GiB", "compile with `--target cuda`"},
 	} {
 		_, err := (&Program{Plan: testPlan()}).settings([]string{c.arg}, &strings.Builder{})
 		var u *usageError
@@ -36,6 +39,14 @@ func TestSettingsOutOfRange(t *testing.T) {
 	}
 	if s, err := (&Program{Plan: testPlan()}).settings([]string{"--threads=1024"}, &strings.Builder{}); err != nil || s.threads != 1024 {
 		t.Errorf("1024 threads: %v", err)
+	}
+	gpu := testPlan()
+	gpu.Target = "cuda"
+	for arg, want := range map[string]int64{"0": 0, "1.5GiB": 3 << 29, "2MB": 2e6} {
+		s, err := (&Program{Plan: gpu}).settings([]string{"--pinned-memory=" + arg}, &strings.Builder{})
+		if err != nil || s.pinned == nil || *s.pinned != want {
+			t.Errorf("--pinned-memory=%s: %v", arg, err)
+		}
 	}
 }
 

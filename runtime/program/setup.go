@@ -60,6 +60,7 @@ func preflight(p *plan.Plan, infer bool) error {
 type graphics interface {
 	Free() (free, total int64) // its memory, in bytes
 	Unpinned() int64           // bytes of host memory that could not be locked
+	LimitPinned(bytes int64)   // bounds what is locked
 }
 
 // fits refuses a plan that a GPU has no memory for.
@@ -85,6 +86,11 @@ func outOfMemory(format string, args ...any) *fault.Error {
 
 // open makes the device and the engine.
 func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
+	return p.openPinned(threads, infer, nil)
+}
+
+// openPinned is open with a bound on the host memory that is locked for a GPU; nil: none.
+func (p *Program) openPinned(threads int64, infer bool, pinned *int64) (*engine.Engine, error) {
 	if threads > 0 {
 		runtime.GOMAXPROCS(int(threads))
 	}
@@ -95,6 +101,9 @@ func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
 	}
 	if err != nil {
 		return nil, fault.New("MT0501", "", "the device cannot be used").Wrap(err).OnMachine()
+	}
+	if gpu, ok := d.(graphics); ok && pinned != nil {
+		gpu.LimitPinned(*pinned)
 	}
 	if err := fits(p.Plan, infer, d); err != nil {
 		d.Close()

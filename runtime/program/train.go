@@ -96,7 +96,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if s.from != nil {
 		fmt.Fprint(errw, noteOf(s.changes()))
 	}
-	if s.engine, err = p.open(s.threads, false); err != nil {
+	if s.engine, err = p.openPinned(s.threads, false, s.pinned); err != nil {
 		return err
 	}
 	defer s.engine.Device().Close()

@@ -212,7 +212,7 @@ part_errors() {
 pinned() { # PROGRAM BYTES
   have "$1" || return 1
   rm -rf "$work/run/$1.pinned"
-  MTC_PINNED=$2 train "$1" "$1.pinned" --steps $steps && grep -q 'could not be locked' "$work/log" && same "$1" "$1.pinned" $steps
+  train "$1" "$1.pinned" --steps $steps --pinned-memory "$2" && grep -q 'could not be locked' "$work/log" && same "$1" "$1.pinned" $steps
 }
 
 part_pinned() {

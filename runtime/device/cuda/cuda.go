@@ -22,14 +22,13 @@
 // MTC_CUDA_OVERLAP=1 launches a kernel while the one before it ends, where both are this project's and
 // the GPU can (compute capability 9): the kernel waits for the other's results by itself.
 //
-// MTC_PINNED=64MiB is the most host memory that is locked. What is not goes through a small ring.
-//
 // For tests of whole programs: MTC_CUDA_JITTER=SEED pauses lanes at random (Options.Jitter), and
 // MTC_CUDA_FAIL=N makes the GPU fail in the N-th launch of the compute lane.
 package cuda
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -80,7 +79,7 @@ type Device struct {
 	unsettled   atomic.Bool // host arenas are still being backed
 	bounce      bounce
 	times       times
-	pinLimit    int64 // MTC_PINNED
+	pinLimit    atomic.Int64 // LimitPinned
 	pinned      atomic.Int64
 	pool        *cpu.Device
 	jitter      *jitter // nil: none
@@ -125,9 +124,7 @@ func New(o Options) (*Device, error) {
 	d.noEpilogues = os.Getenv("MTC_CUDA_EPILOGUE") == "0"
 	d.noWaits = os.Getenv("MTC_CUDA_WAIT") == "host"
 	d.failAt, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_FAIL"), 10, 64)
-	if d.pinLimit, err = pinLimit(os.Getenv("MTC_PINNED")); err != nil {
-		return nil, err
-	}
+	d.pinLimit.Store(math.MaxInt64)
 	if o.Jitter == 0 {
 		o.Jitter, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_JITTER"), 10, 64)
 	}

@@ -291,12 +291,19 @@ func (d *Device) copyNow(k copyKind, dev uint64, host []byte) error {
 	return result(C.copy_now(d.ctx, d.copies, C.int(k), C.uint64_t(dev), unsafe.Pointer(unsafe.SliceData(host)), C.size_t(len(host))))
 }
 
-// errPinLimit is what MTC_PINNED says.
-var errPinLimit = errors.New("more than MTC_PINNED bytes of locked memory")
+// errPinLimit is what LimitPinned says.
+var errPinLimit = errors.New("more locked memory than --pinned-memory allows")
+
+// LimitPinned bounds the host memory that is locked from now on; of what was locked before, a page,
+// nothing counts. Arenas that lie beyond it are copied through a small ring.
+func (d *Device) LimitPinned(bytes int64) {
+	d.pinned.Store(0)
+	d.pinLimit.Store(bytes)
+}
 
 // hostRegister locks host memory and makes it known to the GPU.
 func (d *Device) hostRegister(p uintptr, n int64) error {
-	if d.pinned.Add(n) > d.pinLimit {
+	if d.pinned.Add(n) > d.pinLimit.Load() {
 		d.pinned.Add(-n)
 		return errPinLimit
 	}

@@ -5,6 +5,7 @@ package cuda
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/megatrain/mtc/runtime/device"
@@ -14,16 +15,16 @@ import (
 // driver's buffers where nothing can be locked, in the order of their lanes.
 func TestLittleLockedMemory(t *testing.T) {
 	const n = 3<<20 + 12 // elements: several times around the ring
-	for _, limit := range []string{"0", "300KiB", "1MiB", "5MiB", "1GiB"} {
+	for _, limit := range []int64{0, 300 << 10, 1 << 20, 5 << 20, 1 << 30} {
 		for _, jitter := range []int64{0, 7} {
-			t.Run(fmt.Sprintf("%s jitter %d", limit, jitter), func(t *testing.T) {
-				t.Setenv("MTC_PINNED", limit)
+			t.Run(fmt.Sprintf("%d bytes, jitter %d", limit, jitter), func(t *testing.T) {
 				d := open(t, Options{Jitter: jitter, F32: true})
+				d.LimitPinned(limit)
 				host, dev := alloc(t, d, device.HostMemory, 4*n), alloc(t, d, device.DeviceMemory, 4*n)
 				if err := d.Settle(); err != nil {
 					t.Fatal(err)
 				}
-				if got, want := d.streams[device.H2D].ring != nil, limit != "0" && limit != "1GiB"; got != want {
+				if got, want := d.streams[device.H2D].ring != nil, limit != 0 && limit != 1<<30; got != want {
 					t.Fatalf("a ring: %v", got)
 				}
 				x := asSlice[float32](d.View(host, 4*n), n)
@@ -60,26 +61,12 @@ func TestLittleLockedMemory(t *testing.T) {
 	}
 }
 
-// TestPinLimit reads sizes.
-func TestPinLimit(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "4096": 4096, "64MiB": 64 << 20, "2GiB": 2 << 30, "1KiB": 1024} {
-		if got, err := pinLimit(text); err != nil || got != want {
-			t.Errorf("%s: %d, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"-1", "many", "1TB", "9999999999999GiB"} {
-		if _, err := pinLimit(text); err == nil {
-			t.Errorf("%s is taken", text)
-		}
-	}
-}
-
 // TestLargeCopies: what Read and Write carry through their two buffers arrives, at any size and
 // with nothing to lock.
 func TestLargeCopies(t *testing.T) {
-	for _, limit := range []string{"", "0"} {
-		t.Setenv("MTC_PINNED", limit)
+	for _, limit := range []int64{math.MaxInt64, 0} {
 		d := open(t, Options{F32: true})
+		d.LimitPinned(limit)
 		for _, n := range []int{largeCopy - 1, largeCopy, 2*bounceChunk + 123} {
 			p := alloc(t, d, device.DeviceMemory, int64(n)+8)
 			in, out := make([]byte, n), make([]byte, n)
@@ -93,7 +80,7 @@ func TestLargeCopies(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(in, out) {
-				t.Errorf("limit %q, %d bytes: other bytes came back", limit, n)
+				t.Errorf("limit %d, %d bytes: other bytes came back", limit, n)
 			}
 		}
 	}

@@ -55,7 +55,7 @@ static void test(std::vector<int> counts, int spare, int n, int k, bool add, uns
     auto x = random((size_t)rows * k), dy = random((size_t)rows * n), w = random((size_t)e * n * k);
     for (int kind = 0; kind < 3; kind++) {
         const size_t size = kind == 0 ? (size_t)rows * n : kind == 1 ? (size_t)rows * k : (size_t)e * n * k;
-        auto plus = random(size);
+        auto plus = random(kind == 0 ? (size_t)e * n : size);  // forward: a bias for each expert
         if (spare) {  // what is behind the last row must not be read into anything
             for (size_t i = (size_t)used * k; i < x.size(); i++) x[i] = NAN;
             for (size_t i = (size_t)used * n; i < dy.size(); i++) dy[i] = NAN;
@@ -65,7 +65,7 @@ static void test(std::vector<int> counts, int spare, int n, int k, bool add, uns
             if (kind == 0)
                 for (int i = first[g]; i < first[g + 1]; i++)
                     for (int j = 0; j < n; j++) {
-                        double s = 0;
+                        double s = add ? plus[(size_t)g * n + j] : 0;
                         for (int l = 0; l < k; l++) s += (double)x[(size_t)i * k + l] * w[((size_t)g * n + j) * k + l];
                         want[(size_t)i * n + j] = s;
                     }
@@ -89,7 +89,7 @@ static void test(std::vector<int> counts, int spare, int n, int k, bool add, uns
         std::vector<float> outf(size, -77);
         std::vector<char> work(1 << 20, (char)0xff);
         Args a{};
-        if (kind == 0) a.p[0] = xs.data(), a.p[1] = ws.data(), a.p[2] = first.data(), a.p[3] = out.data();
+        if (kind == 0) a.p[0] = xs.data(), a.p[1] = ws.data(), a.p[2] = first.data(), a.p[3] = out.data(), a.p[4] = add ? pa.data() : nullptr;
         if (kind == 1) a.p[0] = ws.data(), a.p[1] = first.data(), a.p[2] = dys.data(), a.p[3] = add ? pa.data() : nullptr, a.p[4] = out.data();
         if (kind == 2) a.p[0] = xs.data(), a.p[1] = first.data(), a.p[2] = dys.data(), a.p[3] = add ? plus.data() : nullptr, a.p[4] = outf.data();
         a.i[0] = rows, a.i[1] = k, a.i[2] = n, a.i[3] = e, a.i[4] = 1;
