@@ -195,6 +195,32 @@ refused() {
   [ $rc -eq 3 ] && grep -q "error\[$code\]" "$work/log" && grep -qi "$words" "$work/log" && grep -q help: "$work/log"
 }
 
+# grouped MIB COMMAND...: runs it in a control group with that much memory; status 77 where none can be made.
+grouped() {
+  local limit=$1 dir=/sys/fs/cgroup file=memory.max rc
+  shift
+  [ -d $dir/memory ] && dir=$dir/memory file=memory.limit_in_bytes
+  dir=$dir/mtc.$$
+  { echo +memory >/sys/fs/cgroup/cgroup.subtree_control; } 2>/dev/null
+  mkdir "$dir" 2>/dev/null && { echo $((limit << 20)) >"$dir/$file"; } 2>/dev/null || { rmdir "$dir" 2>/dev/null; return 77; }
+  (echo $BASHPID >"$dir/cgroup.procs" && "$@")
+  rc=$?
+  rmdir "$dir"
+  return $rc
+}
+
+# short KIND WORDS ...: refused where the host has too little memory.
+short_of_memory() {
+  local rc
+  case $1 in
+  group) grouped 256 refused MT0410 "control group" -- $wrap "$work/programs/nano.wide" ;;
+  address) (ulimit -v 1500000 && refused 'MT0[45][01][0-9]' "memory" -- $wrap "$work/programs/nano.wide" --no-memory-check) ;;
+  esac
+  rc=$?
+  [ $rc -ne 77 ] || { echo "not tried: no control group can be made here" >"$work/note"; return 0; }
+  return $rc
+}
+
 part_errors() {
   local nano="$wrap $work/programs/nano.bf16.resident" fake=$work/fake
   # Without CUDA_VISIBLE_DEVICES the stand-in of the driver would have to hide its own.
@@ -204,6 +230,8 @@ part_errors() {
   check "no driver" "MT0502" refused MT0502 "libcuda.so.1" MTC_CUDA_HIDE=libcuda -- $nano
   check "no NVRTC" "MT0505, names the package" refused MT0505 "pip install nvidia-cuda-nvrtc" MTC_CUDA_HIDE=libnvrtc XDG_CACHE_HOME=$work/nocache -- $nano
   check "no cuBLASLt" "MT0505, names the package" refused MT0505 "pip install nvidia-cublas" MTC_CUDA_HIDE=libcublasLt -- $nano
+  check "too little memory in the control group" "MT0410, before anything is touched" short_of_memory group
+  check "too little address space" "named, exit 3" short_of_memory address
   check "too little memory of the GPU" "MT0506, says how much" refused MT0506 "are free" LD_LIBRARY_PATH=$fake MTC_FAKE_CUDA=small -- "$work/programs/nano.big"
 }
 
@@ -215,8 +243,17 @@ pinned() { # PROGRAM BYTES
   train "$1" "$1.pinned" --steps $steps --pinned-memory "$2" && grep -q 'could not be locked' "$work/log" && same "$1" "$1.pinned" $steps
 }
 
+# locked KIB: what a limit of the system on locked memory does.
+locked() { # PROGRAM KIB
+  have "$1" || return 1
+  rm -rf "$work/run/$1.locked"
+  (ulimit -l "$2" && train "$1" "$1.locked" --steps $steps) && same "$1" "$1.locked" $steps &&
+    { grep -o '[0-9.]* .iB could not be locked' "$work/log" || echo "the driver locks all the same"; } >"$work/note"
+}
+
 part_pinned() {
   local n
+  for n in 64 65536; do check "ulimit -l $n: nano.bf16.stream" "same bits" locked nano.bf16.stream $n; done
   for n in 0 1MiB 3MiB; do check "$n of locked memory: nano.bf16.stream" "same bits, through a ring" pinned nano.bf16.stream $n; done
   check "1MiB of locked memory: nano.f32.stream" "same bits, through a ring" pinned nano.f32.stream 1MiB
 }
