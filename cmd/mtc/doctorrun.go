@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/telemetry"
@@ -33,6 +34,12 @@ func doctorRun(e *env, run string, asJSON bool) error {
 		params += elements(all[i].Shape)
 	}
 	fmt.Fprintf(e.out, "%s: step %d, %d updates, %s parameters in %d tensors\n", c.Path, c.State.Step, c.State.Updates, telemetry.Group(params), len(all))
+	if b := c.State.Base; b != nil {
+		fmt.Fprintf(e.out, "  they are adapters; the frozen weights are those of %s\n", b.Path)
+		if _, err := os.Stat(b.Path); err != nil {
+			fmt.Fprintf(e.out, "  which cannot be read: %v; `--from DIR` says where they are now\n", reasonOf(err))
+		}
+	}
 	if c.State.Updates == 0 {
 		fmt.Fprintln(e.out, "  nothing has been trained yet")
 	}
