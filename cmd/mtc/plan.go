@@ -17,6 +17,7 @@ import (
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/program"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
@@ -97,6 +98,7 @@ func planOne(ctx context.Context, e *env, o compileOptions, path string, asJSON 
 type planJSON struct {
 	Model   string `json:"model"`
 	Params  int64  `json:"params"`
+	Trained int64  `json:"trained,omitempty"` // where not all learn
 	Machine string `json:"machine"`
 	Target  string `json:"target"`
 
@@ -135,7 +137,7 @@ func planReport(c *planner.Choice) planJSON {
 		Model: p.Model, Params: p.NumParams, Machine: c.Machine.Name, Target: p.Target,
 		Device: c.DevicePeak, DeviceLimit: c.DeviceLimit, Host: c.HostPeak, HostLimit: c.HostLimit,
 		Tokens: p.Batch * p.Seq, Seconds: t.Seconds, Rate: t.Rate, FLOPs: c.FLOPs() / t.Seconds,
-		Steps: p.Train.Steps, RunSeconds: float64(p.Train.Steps) * t.Seconds,
+		Trained: trained(p), Steps: p.Train.Steps, RunSeconds: float64(p.Train.Steps) * t.Seconds,
 		Path: planner.Shares(t), Lanes: t.Lanes, Choices: c.Why, Memory: schedule.MemoryOf(p),
 	}
 	r.HidesLink, r.HidesHost = c.BreakEven()
@@ -147,6 +149,14 @@ func planReport(c *planner.Choice) planJSON {
 		r.Others = append(r.Others, otherJSON{planFlags(x.Options), x.Seconds})
 	}
 	return r
+}
+
+// trained is the parameters that learn where others are frozen, 0 where all do.
+func trained(p *plan.Plan) int64 {
+	if !p.LoRA.On() {
+		return 0
+	}
+	return p.NumTrained()
 }
 
 // writePlan prints a plan's report in 80 columns.

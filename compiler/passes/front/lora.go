@@ -21,6 +21,12 @@ type loraSpec struct {
 	targets []loraName
 }
 
+// Bounds of what a text may ask for.
+const (
+	maxRank    = 1 << 16
+	maxTargets = 2000
+)
+
 // loraName is one of the targets, as it was written.
 type loraName struct {
 	text string
@@ -34,11 +40,16 @@ func (c *trainCheck) lora() {
 		return
 	}
 	spec := &loraSpec{at: c.fields["lora"].Span, rank: v["rank"].Int, alpha: v["alpha"].Num()}
-	c.check(spec.rank >= 1, at["rank"], "rank", "at least 1", v["rank"])
-	c.check(spec.alpha > 0, at["alpha"], "alpha", "above 0", v["alpha"])
+	c.check(spec.rank >= 1 && spec.rank <= maxRank, at["rank"], "rank", fmt.Sprintf("1 to %d", maxRank), v["rank"])
+	c.check(spec.alpha > 0 && float32(spec.alpha/float64(max(1, spec.rank))) > 0, at["alpha"], "alpha", "above 0, also divided by the rank in f32", v["alpha"])
 	list := v["targets"]
 	if list.Kind != op.VList {
 		list = op.Value{Kind: op.VList, Args: []op.Value{list}}
+	}
+	if len(list.Args) > maxTargets {
+		c.s.errorf(codeTooMany, at["targets"], "%d targets; at most %d are possible", len(list.Args), maxTargets).
+			Hint("a name without an index, or a pattern, stands for those of all layers")
+		return
 	}
 	spans := spansOf(c.fields["lora"].Value, at["targets"])
 	for i, x := range list.Args {
