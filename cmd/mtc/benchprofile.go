@@ -45,8 +45,16 @@ func ratesOf(r *bench.Result, source string) *cost.Rates {
 		Product: cost.Table{Source: source}, Attention: cost.Table{Source: source},
 		Kernels: map[string]cost.Curve{}, Launch: cost.Figure{Value: r.Launch, Source: source},
 	}
-	if r.Sustained > 0 {
-		out.Sustained = cost.Figure{Value: r.Sustained, Source: source}
+	var most bench.Kernel // the product that ran for long
+	for _, k := range r.Kernels {
+		if k.Shape.Class == op.Product && k.FLOPs > most.FLOPs {
+			most = k
+		}
+	}
+	if r.Sustained > 0 && most.FLOPs > 0 {
+		if keep := r.Sustained * most.Seconds / float64(most.FLOPs); keep < 1 {
+			out.Sustained = cost.Figure{Value: keep, Source: source}
+		}
 	}
 	largest := map[string]int64{}
 	for _, k := range r.Kernels {

@@ -51,7 +51,7 @@ func (c *pricer) estimate(t *plan.Task) Estimate {
 			c.cache[k] = e
 		}
 		return e
-	case plan.Norm, plan.Reduce, plan.Update, plan.Accumulate:
+	case plan.Norm, plan.Reduce, plan.Update, plan.Accumulate, plan.Round:
 		return c.step(t)
 	}
 	return c.copy(t)
@@ -68,6 +68,9 @@ func (c *pricer) function(t *plan.Task) Estimate {
 	for _, l := range c.w.of(t) {
 		times := float64(l.Times)
 		s, b := c.rates.seconds(&l)
+		if c.m.Target == "cuda" && c.p.Precision == "bf16" {
+			s += c.rates.rest(&l)
+		}
 		if part < 1 {
 			s, b = max(s*part, float64(c.p.WeightSize()*l.Shape.N*l.Shape.K)/c.rates.Memory.Value), ByMemory
 		}

@@ -38,8 +38,8 @@ type Figure struct {
 type Rates struct {
 	Product   Table `json:"product"`   // FLOP/s of matrix products
 	Attention Table `json:"attention"` // FLOP/s of attention, visible pairs counted
-	// Sustained is the most FLOP/s of products that the power limit lets through for long, where
-	// that is less than they reach for a moment; 0: nothing was seen of one.
+	// Sustained is the part of their rate that products keep for long: a power limit lowers the
+	// clock, and all become slower as the largest does. 0: nothing was seen of one.
 	Sustained Figure `json:"sustained,omitzero"`
 	Memory    Figure `json:"memory"` // bytes/s of kernels that memory bounds
 	// Kernels are those that reach another rate, by launcher, "rmsnorm.Backward", and by
@@ -154,8 +154,8 @@ func (m *Machine) Check() error {
 				}
 			}
 		}
-		if s := r.Sustained.Value; s != 0 && !positive(s) {
-			return fmt.Errorf("machine %s: rates.%s.sustained is %v", m.Name, precision, s)
+		if s := r.Sustained.Value; !(s >= 0 && s <= 1) {
+			return fmt.Errorf("machine %s: rates.%s.sustained is %v, a part of the rates of products", m.Name, precision, s)
 		}
 		if !(r.Launch.Value >= 0) || math.IsInf(r.Launch.Value, 0) {
 			return fmt.Errorf("machine %s: rates.%s.launch is %v", m.Name, precision, r.Launch.Value)

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"strings"
 
 	"github.com/megatrain/mtc/runtime/op"
 )
@@ -83,16 +84,55 @@ func (r *Rates) moving(kernel string, bytes int64, otherwise float64) float64 {
 	return float64(bytes) / otherwise
 }
 
+// operands are the bytes of a product's operands in bf16, its result in f32 where it is a weight's
+// gradient.
+func operands(l *Launch) float64 {
+	s := &l.Shape
+	m, n, k := float64(s.M), float64(s.N), float64(s.K)
+	in, out := (m*k+k*n)*float64(max(1, s.Count)), m*n*float64(max(1, s.Count))
+	if s.Form == "tn" {
+		return 2*in + 4*out
+	}
+	return 2 * (in + out)
+}
+
+// rest is what is left of a product whose operands are contiguous along a dim that is no multiple of 8,
+// for which a GPU's library has no fast kernel: the device cuts it there (cuda/parts.go). The rest reads a
+// whole operand again, or adds to the whole result, for next to no FLOPs.
+func (r *Rates) rest(l *Launch) float64 {
+	s := &l.Shape
+	if s.Class != op.Product || s.Count > 1 || strings.HasSuffix(l.Kernel, "Gelu") {
+		return 0
+	}
+	odd := func(n int64) bool { return n%8 != 0 && n >= 1024 }
+	var elems int64
+	switch {
+	case s.Form == "nt" && odd(s.N):
+		elems = s.M * s.K
+	case s.Form == "nn" && odd(s.K):
+		elems = 2 * s.M * s.N
+	case s.Form == "tn" && odd(s.M):
+		elems = s.K * s.N
+	default:
+		return 0
+	}
+	return max(r.Launch.Value, 2*float64(elems)/r.Memory.Value)
+}
+
 // seconds is one launch, and what bounds it.
 func (r *Rates) seconds(l *Launch) (float64, Bound) {
 	s, b := 0.0, ByMemory
 	switch l.Shape.Class {
 	case op.Product:
 		rate := r.Product.rate(l.Shape)
-		if most := r.Sustained.Value; most > 0 {
-			rate = min(rate, most)
+		if keep := r.Sustained.Value; keep > 0 {
+			rate *= keep
 		}
 		s, b = float64(l.FLOPs)/rate, ByProducts
+		if strings.HasSuffix(l.Kernel, "Gelu") {
+			// A function that a product applies to its result moves more than the product does.
+			s += max(0, float64(l.Bytes)-operands(l)) / r.Memory.Value
+		}
 	case op.Attending:
 		s, b = float64(l.FLOPs)/r.Attention.rate(l.Shape), ByAttention
 	}

@@ -211,12 +211,31 @@ func TestSustainedRate(t *testing.T) {
 	if s, b := r.seconds(&l); s != 4 || b != ByProducts {
 		t.Errorf("%v s by %s, want 4 s at 100 FLOP/s", s, b)
 	}
-	r.Sustained = Figure{50, "made up"}
+	r.Sustained = Figure{0.5, "made up"}
 	if s, _ := r.seconds(&l); s != 8 {
-		t.Errorf("%v s, want 8 s at 50 FLOP/s", s)
+		t.Errorf("%v s, want 8 s at half the rate", s)
 	}
-	r.Sustained.Value = 200
-	if s, _ := r.seconds(&l); s != 4 {
-		t.Errorf("%v s, want 4 s", s)
+	// A function of the result reads and writes 20 bytes besides the product's 6, at 10 a second.
+	l.Kernel, l.Bytes = "linear.ForwardGelu", 26
+	if s, b := r.seconds(&l); s != 10 || b != ByProducts {
+		t.Errorf("%v s by %s, want 10 s", s, b)
+	}
+}
+
+// TestOddDims: a product that is no multiple of 8 along what is contiguous pays for what is left over.
+func TestOddDims(t *testing.T) {
+	r := toy().Rates["f32"]
+	for _, tc := range []struct {
+		form    string
+		m, n, k int64
+		want    float64 // bytes
+	}{
+		{"nt", 16, 50257, 8, 2 * 16 * 8}, {"nt", 16, 50304, 8, 0}, {"nt", 50257, 16, 8, 0}, {"nt", 16, 1023, 8, 0},
+		{"nn", 16, 8, 50257, 2 * 2 * 16 * 8}, {"tn", 50257, 8, 16, 2 * 16 * 8}, {"tn", 8, 50257, 16, 0},
+	} {
+		l := Launch{Kernel: "linear.Forward", Shape: op.Shape{Class: op.Product, Form: tc.form, M: tc.m, N: tc.n, K: tc.k, Count: 1}}
+		if got := r.rest(&l); got != tc.want/10 {
+			t.Errorf("%s %d %d %d: %v s, want %v", tc.form, tc.m, tc.n, tc.k, got, tc.want/10)
+		}
 	}
 }

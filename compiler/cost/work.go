@@ -71,12 +71,28 @@ func launch(c *ir.Call, s op.Sizes, times int64) Launch {
 	}
 	if c.Launch.Shape != nil {
 		l.Shape = c.Launch.Shape(c.Op, s)
+		widen(&l.Shape, c)
 	}
 	if c.Span.Valid() {
 		line, _ := c.Span.File.Position(c.Span.Start)
 		l.Span = fmt.Sprintf("%s:%d", filepath.Base(c.Span.File.Name), line)
 	}
 	return l
+}
+
+// widen gives a product the sizes that it runs with where its weight has spare rows.
+func widen(s *op.Shape, c *ir.Call) {
+	for _, k := range c.Op.Consts {
+		if k.Field != "Wide" || k.Int <= 0 {
+			continue
+		}
+		switch s.Form {
+		case "nt":
+			s.N = max(s.N, k.Int)
+		case "nn":
+			s.K = max(s.K, k.Int)
+		}
+	}
 }
 
 // of are the launches of a task's function, nil for one that has none.

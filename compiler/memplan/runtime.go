@@ -28,7 +28,7 @@ func gpuBytes(p *plan.Plan) int64 {
 	if p.Target != "cuda" {
 		return 0
 	}
-	const libraries = 600 << 20
+	const libraries = 750 << 20
 	var largest int64
 	for i := range p.Slabs {
 		switch s := &p.Slabs[i]; {
@@ -50,10 +50,10 @@ const StateBytes = 4
 const TaskBytes = 1200
 
 // Reserve is the device memory that a plan cannot use: a GPU's context, its libraries and
-// their workspaces.
+// their workspaces. Measured on resident programs (0.55 GiB) and on streams (0.75 GiB).
 func Reserve(target string) int64 {
 	if target == "cuda" {
-		return 1 << 30
+		return 768 << 20
 	}
 	return 0
 }

@@ -108,7 +108,17 @@ func (s *slabs) room(n int64) []byte {
 		}
 	}
 	s.spare = nil // too small: let them go before a larger one is taken
-	return make([]byte, n)
+	return make([]byte, n, s.largest(n))
+}
+
+// largest is the bytes of the largest buffer of a slab's weights, or n if that is more. A buffer
+// made as large at once serves those that come, and of its memory only what is written to is taken.
+func (s *slabs) largest(n int64) int64 {
+	p := s.e.Plan()
+	for i := range p.Slabs {
+		n = max(n, p.Buffers[p.Slabs[i].Weight].Bytes)
+	}
+	return n
 }
 
 // zero clears memory on all cores.
