@@ -12,6 +12,7 @@ type callArgs struct {
 	args  []any
 	named *Dict
 	line  int
+	r     *renderer // which the call is a part of
 }
 
 // arg is argument i, or the one of a name, or what stands for it.
@@ -238,7 +239,7 @@ func (r *renderer) slice(e slice) any {
 func (r *renderer) call(e call, caller *macro) any {
 	r.step(e.line)
 	f := r.eval(e.f)
-	c := &callArgs{name: "function", named: NewDict(), line: e.line}
+	c := &callArgs{name: "function", named: NewDict(), line: e.line, r: r}
 	switch n := e.f.(type) {
 	case nameExpr:
 		c.name = n.name
@@ -324,7 +325,9 @@ func (r *renderer) binary(e binary) any {
 	}
 	b := r.eval(e.b)
 	if e.op == "~" {
-		return str(a) + str(b)
+		x, y := str(a), str(b)
+		r.fits(len(x)+len(y), e.line)
+		return x + y
 	}
 	if u, ok := a.(undefined); ok {
 		throw(e.line, "`%s` is not defined", u.name)
@@ -332,7 +335,7 @@ func (r *renderer) binary(e binary) any {
 	if u, ok := b.(undefined); ok {
 		throw(e.line, "`%s` is not defined", u.name)
 	}
-	if v, ok := sequences(e.op, a, b, e.line); ok {
+	if v, ok := r.sequences(e.op, a, b, e.line); ok {
 		return v
 	}
 	i, ok := whole(a)
@@ -351,20 +354,23 @@ func (r *renderer) binary(e binary) any {
 }
 
 // sequences are the operators of strings and lists.
-func sequences(op string, a, b any, line int) (any, bool) {
+func (r *renderer) sequences(op string, a, b any, line int) (any, bool) {
 	switch op {
 	case "+":
 		switch a := a.(type) {
 		case string:
 			if s, ok := b.(string); ok {
+				r.fits(len(a)+len(s), line)
 				return a + s, true
 			}
 		case []any:
 			if l, ok := b.([]any); ok {
+				r.list(len(a)+len(l), line)
 				return append(append([]any{}, a...), l...), true
 			}
 		case tuple:
 			if l, ok := b.(tuple); ok {
+				r.list(len(a)+len(l), line)
 				return append(append(tuple{}, a...), l...), true
 			}
 		}
@@ -379,14 +385,16 @@ func sequences(op string, a, b any, line int) (any, bool) {
 		}
 		switch a := a.(type) {
 		case string:
-			if n > 0 && int64(len(a))*n > maxOutput {
+			if n > 0 && int64(len(a)) > maxOutput/n {
 				throw(line, "a text that is too long")
 			}
+			r.fits(len(a)*int(max(n, 0)), line)
 			return strings.Repeat(a, int(max(n, 0))), true
 		case []any:
-			if n > 0 && int64(len(a))*n > maxSteps {
+			if n > 0 && int64(len(a)) > maxItems/n || n > maxItems {
 				throw(line, "a list that is too long")
 			}
+			r.list(len(a)*int(max(n, 0)), line)
 			out := []any{}
 			for range max(n, 0) {
 				out = append(out, a...)
@@ -472,9 +480,9 @@ func (r *renderer) compare(e compare) any {
 		case "!=":
 			ok = !equal(a, b)
 		case "in":
-			ok = contains(b, a, e.line)
+			ok = r.contains(b, a, e.line)
 		case "not in":
-			ok = !contains(b, a, e.line)
+			ok = !r.contains(b, a, e.line)
 		case "<":
 			ok = less(a, b, e.line)
 		case ">":
@@ -493,13 +501,14 @@ func (r *renderer) compare(e compare) any {
 }
 
 // contains is `x in v`.
-func contains(v, x any, line int) bool {
+func (r *renderer) contains(v, x any, line int) bool {
 	switch v := v.(type) {
 	case string:
 		s, ok := x.(string)
 		if !ok {
 			throw(line, "a %s cannot be looked for in a string", kind(x))
 		}
+		r.work(len(v)>>8, line)
 		return strings.Contains(v, s)
 	case *Dict:
 		s, ok := x.(string)
@@ -511,6 +520,7 @@ func contains(v, x any, line int) bool {
 		return false
 	}
 	for _, y := range items(v, line) {
+		r.step(line)
 		if equal(x, y) {
 			return true
 		}

@@ -10,7 +10,7 @@ import (
 func (r *renderer) filter(e filter) any {
 	r.step(e.line)
 	v := r.eval(e.of)
-	c := &callArgs{name: e.name, named: NewDict(), line: e.line}
+	c := &callArgs{name: e.name, named: NewDict(), line: e.line, r: r}
 	for i, a := range e.args {
 		if e.names[i] != "" {
 			c.named.Set(e.names[i], r.eval(a))
@@ -48,7 +48,7 @@ func (r *renderer) mapped(v any, c *callArgs) any {
 		if f == nil {
 			throw(c.line, "the filter `%s` is not known", c.str(0, "filter", ""))
 		}
-		out = append(out, f(x, &callArgs{name: c.name, args: c.args[1:], named: c.named, line: c.line}))
+		out = append(out, f(x, &callArgs{name: c.name, args: c.args[1:], named: c.named, line: c.line, r: r}))
 	}
 	return out
 }
@@ -81,7 +81,7 @@ func (r *renderer) selected(v any, c *callArgs) any {
 		}
 		ok := truth(y)
 		if len(args) > 0 {
-			ok = holds(str(args[0]), y, args[1:], c.line)
+			ok = r.holds(str(args[0]), y, args[1:], c.line)
 		}
 		if ok == strings.HasPrefix(c.name, "select") {
 			out = append(out, x)
@@ -96,11 +96,11 @@ func (r *renderer) test(e test) bool {
 	for i, a := range e.args {
 		args[i] = r.eval(a)
 	}
-	return holds(e.name, v, args, e.line)
+	return r.holds(e.name, v, args, e.line)
 }
 
 // holds says whether a test holds for a value.
-func holds(name string, v any, args []any, line int) bool {
+func (r *renderer) holds(name string, v any, args []any, line int) bool {
 	arg := func() any {
 		if len(args) != 1 {
 			throw(line, "the test `%s` takes one value", name)
@@ -160,7 +160,7 @@ func holds(name string, v any, args []any, line int) bool {
 	case "ne", "!=":
 		return !equal(v, arg())
 	case "in":
-		return contains(arg(), v, line)
+		return r.contains(arg(), v, line)
 	case "lt", "lessthan", "<":
 		return less(v, arg(), line)
 	case "gt", "greaterthan", ">":
@@ -228,17 +228,17 @@ func init() {
 			return strings.TrimFunc(str(v), isSpace)
 		},
 		"replace": func(v any, c *callArgs) any {
-			return strings.Replace(str(v), c.str(0, "old", ""), c.str(1, "new", ""), int(c.int(2, "count", -1)))
+			return c.r.replaced(str(v), c.str(0, "old", ""), c.str(1, "new", ""), c.int(2, "count", -1), c.line)
 		},
 		"join": func(v any, c *callArgs) any {
 			var parts []string
 			for _, x := range items(v, c.line) {
 				if a, ok := c.named.Get("attribute"); ok {
-					x = (&renderer{}).path(x, str(a), c.line)
+					x = c.r.path(x, str(a), c.line)
 				}
 				parts = append(parts, str(x))
 			}
-			return strings.Join(parts, str(c.arg(0, "d", "")))
+			return c.r.joinedBy(parts, str(c.arg(0, "d", "")), c.line)
 		},
 		"list": func(v any, c *callArgs) any { return append([]any{}, items(v, c.line)...) },
 		"items": func(v any, c *callArgs) any {
@@ -326,7 +326,7 @@ func init() {
 			out := append([]any{}, items(v, c.line)...)
 			key := func(x any) any {
 				if a := c.arg(2, "attribute", nil); a != nil {
-					x = (&renderer{}).path(x, str(a), c.line)
+					x = c.r.path(x, str(a), c.line)
 				}
 				if s, ok := x.(string); ok && !truth(c.arg(1, "case_sensitive", false)) {
 					return strings.ToLower(s)
@@ -345,7 +345,7 @@ func init() {
 		"unique": func(v any, c *callArgs) any {
 			out := []any{}
 			for _, x := range items(v, c.line) {
-				if !contains(out, x, c.line) {
+				if !c.r.contains(out, x, c.line) {
 					out = append(out, x)
 				}
 			}
@@ -357,7 +357,7 @@ func init() {
 				if a := c.arg(0, "attribute", nil); a != nil {
 					x = (&renderer{}).path(x, str(a), c.line)
 				}
-				total = (&renderer{}).binary(binary{"+", literal{total}, literal{x}, c.line})
+				total = c.r.binary(binary{"+", literal{total}, literal{x}, c.line})
 			}
 			return total
 		},
@@ -369,12 +369,15 @@ func init() {
 				pad = strings.Repeat(" ", int(min(max(c.int(0, "width", 4), 0), 1000)))
 			}
 			lines := strings.Split(str(v), "\n")
+			if int64(len(lines)) > maxOutput/int64(1+len(pad)) {
+				throw(c.line, "a text that is too long")
+			}
 			for i, l := range lines {
 				if (i > 0 || truth(c.arg(1, "first", false))) && (l != "" || truth(c.arg(2, "blank", false))) {
 					lines[i] = pad + l
 				}
 			}
-			return strings.Join(lines, "\n")
+			return c.r.joinedBy(lines, "\n", c.line)
 		},
 	}
 }

@@ -47,9 +47,11 @@ var globals = map[string]any{
 		if len(c.args) > 1 {
 			from, to = to, c.int(1, "", 0)
 		}
-		if by == 0 || (to-from)/by > 100_000 {
+		const most = 100_000 // numbers, and where they may lie
+		if by == 0 || max(from, to) > 1<<40 || min(from, to) < -1<<40 || (to-from)/by > most {
 			throw(c.line, "a range of step 0, or of more than 100000 numbers")
 		}
+		c.r.work(int((to-from)/by)>>2, c.line)
 		out := []any{}
 		for i := from; by > 0 && i < to || by < 0 && i > to; i += by {
 			out = append(out, i)
@@ -97,6 +99,9 @@ func format(s string, v any, line int) string {
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
+		if int64(b.Len()) > maxOutput {
+			throw(line, "a text that is too long")
+		}
 		if s[i] != '%' {
 			b.WriteByte(s[i])
 			continue
@@ -190,6 +195,9 @@ func (w *jsonWriter) newline(depth int) {
 func (w *jsonWriter) value(v any, depth int) {
 	if depth > maxDepth {
 		throw(w.line, "values are nested too deeply")
+	}
+	if int64(w.b.Len()) > maxOutput {
+		throw(w.line, "a text that is too long")
 	}
 	switch v := v.(type) {
 	case nil:

@@ -49,14 +49,6 @@ func Compile(text string) (t *Template, err error) {
 	return &Template{body: body, Marked: p.marked}, nil
 }
 
-// maxOutput bounds a rendered text, and maxSteps the work, so that a template cannot hold up
-// a machine.
-const (
-	maxOutput = 256 << 20
-	maxSteps  = 50_000_000
-	maxDepth  = 200
-)
-
 // Render gives the text and the parts of it that {% generation %} blocks made.
 func (t *Template) Render(vars map[string]any) (text string, spans []Span, err error) {
 	defer catch(&err)

@@ -115,7 +115,7 @@ func init() {
 			return strings.TrimSuffix(s, c.str(0, "suffix", ""))
 		},
 		"replace": func(s string, c *callArgs) any {
-			return strings.Replace(s, c.str(0, "old", ""), c.str(1, "new", ""), int(c.int(2, "count", -1)))
+			return c.r.replaced(s, c.str(0, "old", ""), c.str(1, "new", ""), c.int(2, "count", -1), c.line)
 		},
 		"find": func(s string, c *callArgs) any {
 			i := strings.Index(s, c.str(0, "sub", ""))
@@ -153,7 +153,7 @@ func init() {
 				}
 				parts = append(parts, p)
 			}
-			return strings.Join(parts, s)
+			return c.r.joinedBy(parts, s, c.line)
 		},
 	}
 }

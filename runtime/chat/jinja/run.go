@@ -44,16 +44,11 @@ const (
 	again
 )
 
-func (r *renderer) step(line int) {
-	if r.steps++; r.steps > maxSteps {
-		throw(line, "the template runs for too long")
-	}
-}
-
 func (r *renderer) write(s string, line int) {
-	if r.out.Len()+len(s) > maxOutput {
+	if int64(r.out.Len()+len(s)) > maxOutput {
 		throw(line, "the text that it makes is longer than %d MiB", maxOutput>>20)
 	}
+	r.work(len(s)>>8, line)
 	r.out.WriteString(s)
 }
 
@@ -195,6 +190,7 @@ func (r *renderer) loop(s *forStmt) {
 	up := r.scope
 	defer func() { r.scope = up }()
 	all := items(r.eval(s.iter), s.line)
+	r.work(len(all)>>4, s.line)
 	if s.where != nil {
 		var kept []any
 		for _, x := range all {

@@ -140,45 +140,66 @@ func str(v any) string {
 
 // repr is Python's repr().
 func repr(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "None"
-	case bool:
-		if v {
-			return "True"
-		}
-		return "False"
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return floatText(v)
-	case string:
-		return quotePython(v)
-	case []any:
-		return "[" + joined(v) + "]"
-	case tuple:
-		if len(v) == 1 {
-			return "(" + repr(v[0]) + ",)"
-		}
-		return "(" + joined(v) + ")"
-	case *Dict:
-		var parts []string
-		for _, k := range v.keys {
-			parts = append(parts, quotePython(k)+": "+repr(v.vals[k]))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case undefined:
-		return "Undefined"
-	}
-	return fmt.Sprintf("<%s>", kind(v))
+	var p printer
+	p.value(v, 0)
+	return p.b.String()
 }
 
-func joined(l []any) string {
-	parts := make([]string, len(l))
-	for i, x := range l {
-		parts[i] = repr(x)
+// printer writes values as Python does.
+type printer struct{ b strings.Builder }
+
+func (p *printer) value(v any, depth int) {
+	if depth > maxNested {
+		throw(0, "values are nested too deeply")
 	}
-	return strings.Join(parts, ", ")
+	if int64(p.b.Len()) > maxOutput { // lists that hold one list many times are short and print long
+		throw(0, "a text that is too long")
+	}
+	switch v := v.(type) {
+	case nil:
+		p.b.WriteString("None")
+	case bool:
+		p.b.WriteString(map[bool]string{true: "True", false: "False"}[v])
+	case int64:
+		p.b.WriteString(strconv.FormatInt(v, 10))
+	case float64:
+		p.b.WriteString(floatText(v))
+	case string:
+		p.b.WriteString(quotePython(v))
+	case []any:
+		p.b.WriteByte('[')
+		p.list(v, depth)
+		p.b.WriteByte(']')
+	case tuple:
+		p.b.WriteByte('(')
+		if p.list(v, depth); len(v) == 1 {
+			p.b.WriteByte(',')
+		}
+		p.b.WriteByte(')')
+	case *Dict:
+		p.b.WriteByte('{')
+		for i, k := range v.keys {
+			if i > 0 {
+				p.b.WriteString(", ")
+			}
+			p.b.WriteString(quotePython(k) + ": ")
+			p.value(v.vals[k], depth+1)
+		}
+		p.b.WriteByte('}')
+	case undefined:
+		p.b.WriteString("Undefined")
+	default:
+		fmt.Fprintf(&p.b, "<%s>", kind(v))
+	}
+}
+
+func (p *printer) list(l []any, depth int) {
+	for i, x := range l {
+		if i > 0 {
+			p.b.WriteString(", ")
+		}
+		p.value(x, depth+1)
+	}
 }
 
 // floatText is the shortest decimal that reads back as the number, as Python writes it.
@@ -288,6 +309,17 @@ func items(v any, line int) []any {
 
 // equal is Python's ==.
 func equal(a, b any) bool {
+	c := comparison{}
+	return c.equal(a, b, 0)
+}
+
+// comparison counts what it compares.
+type comparison struct{ n int }
+
+func (c *comparison) equal(a, b any, depth int) bool {
+	if c.n++; c.n > maxItems*8 || depth > maxNested {
+		throw(0, "values that are too large to compare")
+	}
 	if x, ok := num(a); ok {
 		y, ok := num(b)
 		return ok && x == y
@@ -300,10 +332,10 @@ func equal(a, b any) bool {
 		return ok && a == s
 	case []any:
 		l, ok := b.([]any)
-		return ok && equalAll(a, l)
+		return ok && c.equalAll(a, l, depth+1)
 	case tuple:
 		l, ok := b.(tuple)
-		return ok && equalAll(a, l)
+		return ok && c.equalAll(a, l, depth+1)
 	case *Dict:
 		d, ok := b.(*Dict)
 		if !ok || len(a.keys) != len(d.keys) {
@@ -311,7 +343,7 @@ func equal(a, b any) bool {
 		}
 		for k, v := range a.vals {
 			w, ok := d.vals[k]
-			if !ok || !equal(v, w) {
+			if !ok || !c.equal(v, w, depth+1) {
 				return false
 			}
 		}
@@ -323,16 +355,21 @@ func equal(a, b any) bool {
 	return false
 }
 
-func equalAll(a, b []any) bool {
+func (c *comparison) equalAll(a, b []any, depth int) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
-		if !equal(a[i], b[i]) {
+		if !c.equal(a[i], b[i], depth) {
 			return false
 		}
 	}
 	return true
+}
+
+func equalAll(a, b []any) bool {
+	c := comparison{}
+	return c.equalAll(a, b, 1)
 }
 
 // num is a number's value; true is 1.
