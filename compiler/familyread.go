@@ -44,6 +44,7 @@ type graphReader struct {
 	output, gate                             *ir.Node   // the first linears behind the first attention
 	attentions                               []*ir.Node // one for each layer
 	router, expert                           *ir.Node
+	expertBias                               bool
 	tied                                     bool
 }
 
@@ -80,6 +81,7 @@ func (r *graphReader) node(n *ir.Node, kind ir.UnitKind) {
 		first(&r.router)
 	case "grouped":
 		first(&r.expert)
+		r.expertBias = r.expertBias || n.Call.Bool("bias")
 	case "linear":
 		switch {
 		case kind != ir.LayerUnit:
@@ -154,7 +156,7 @@ func (r *graphReader) windows() (from, every int) {
 
 func (r *graphReader) mixture(family string) []plan.Value {
 	out := r.llamaLayer()
-	if out == nil || r.router == nil || r.expert == nil || (r.headNorm != nil) != (family == "qwen3_moe") {
+	if out == nil || r.router == nil || r.expert == nil || r.expertBias || (r.headNorm != nil) != (family == "qwen3_moe") {
 		return nil
 	}
 	for i := range out {

@@ -25,12 +25,13 @@ func TestUnusualMixtures(t *testing.T) {
 			wte + "layer(x, mlp(width = 4), mlp, topk(2))\nlayer(x, mlp(act = false), none, threshold(0.25, warmup = causal(3)))" + head},
 		"a result that two units read": {"block layer(x, y) { x += 0.1 * y\ny = moe(x, experts = 3, expert = mlp, router = threshold(0.4, warmup = expert_choice(2, pool = sequence)))\nx += y }",
 			wte + "y = x\nrepeat L { layer(x, y) }\nx += y" + head},
-		"one expert":                      {"block layer(x) { x += m: moe(x, experts = 1, expert = mlp, router = threshold(1.0)) }", run},
-		"all experts for all tokens":      {"block layer(x) { x += m: moe(x, experts = 3, expert = mlp, router = topk(3, renorm, scores = sigmoid)) }", run},
-		"an expert of one linear":         {"block one(x) { return o: linear(x, D) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = one, router = topk(1)) }", run},
-		"an expert without a weight":      {"block idle(x) { return silu(x) * x }\nblock layer(x) { x += m: moe(x, experts = 3, expert = idle, router = topk(2)) }", run},
-		"an expert that adds its input":   {"block keep(x) { return x + 0.5 * o: linear(x, D) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = keep, router = threshold(0.5)) }", run},
-		"a step's pool and a step's loss": {"block layer(x) { x += a: moe(x, experts = 3, expert = mlp, router = expert_choice(0.5, pool = step))\nx += b: moe(x, experts = 3, expert = mlp, router = topk(1, balance = aux(0.1, scope = step))) }", run},
+		"one expert":                       {"block layer(x) { x += m: moe(x, experts = 1, expert = mlp, router = threshold(1.0)) }", run},
+		"all experts for all tokens":       {"block layer(x) { x += m: moe(x, experts = 3, expert = mlp, router = topk(3, renorm, scores = sigmoid)) }", run},
+		"an expert of one linear":          {"block one(x) { return o: linear(x, D) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = one, router = topk(1)) }", run},
+		"an expert with biases and a norm": {"block wide(x) { return down: linear(rmsnorm(silu(gate: linear(x, 8, bias)) * up: linear(x, 8, bias), weight = false), D, bias) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = wide, router = threshold(0.5)) }", run},
+		"an expert without a weight":       {"block idle(x) { return silu(x) * x }\nblock layer(x) { x += m: moe(x, experts = 3, expert = idle, router = topk(2)) }", run},
+		"an expert that adds its input":    {"block keep(x) { return x + 0.5 * o: linear(x, D) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = keep, router = threshold(0.5)) }", run},
+		"a step's pool and a step's loss":  {"block layer(x) { x += a: moe(x, experts = 3, expert = mlp, router = expert_choice(0.5, pool = step))\nx += b: moe(x, experts = 3, expert = mlp, router = topk(1, balance = aux(0.1, scope = step))) }", run},
 	} {
 		text := "model m(D = 12, L = 2, V = 32) {\ninit normal(0.02)\n" + mlp + c.blocks + "\nforward(tokens) {\n" + c.forward + "\n}\n}\n" +
 			"train { seq = 16; batch = 64 tokens; clip = 1.0; eval = every(3); lr = 1e-3; steps = 9 }\n"

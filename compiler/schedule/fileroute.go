@@ -39,10 +39,14 @@ func fileRouters(p *plan.Plan) (out []FileRouter, active int64) {
 				case q.Name == r.Name+".router.weight":
 					dim = q.Shape[1]
 				case strings.HasPrefix(q.Name, r.Name+".expert["):
-					if f.Params == 0 {
+					if f.Width == 0 && len(q.Shape) == 2 {
 						f.Width = q.Shape[0] // the first linear of the first expert
 					}
-					f.Params += q.Shape[0] * q.Shape[1]
+					n := int64(1)
+					for _, d := range q.Shape {
+						n *= d
+					}
+					f.Params += n
 				}
 			}
 		}

@@ -29,12 +29,32 @@ func TestGradientsAreDifferenceQuotients(t *testing.T) {
 	}
 }
 
-// compare compares the gradient of a router's weight with difference quotients of the loss.
+// TestGradientsOfExperts: of their matrices and biases, with a norm between them.
+func TestGradientsOfExperts(t *testing.T) {
+	in := drawn(t, "biased", 1, 14)
+	at := try(t, "biased", "f32", in)
+	n := 0
+	for name := range in.weights {
+		if strings.HasPrefix(name, "layer[1].moe.expert[2].") || strings.HasPrefix(name, "layer[0].moe.expert[0].") && strings.HasSuffix(name, ".bias") {
+			n++
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				in.compare(t, "biased", name, at)
+			})
+		}
+	}
+	if n != 6 {
+		t.Errorf("%d weights of experts were looked at", n)
+	}
+}
+
+// compare compares the gradient of a weight with difference quotients of the loss, along one row of it.
 func (in *input) compare(t *testing.T, kind, name string, at *result) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(13, uint64(len(name))))
 	w, grad := in.weights[name], at.f32("grad."+name)
-	width := int(in.shapes[name][1])
+	shape := in.shapes[name]
+	width := int(shape[len(shape)-1])
 	moved := func(e int, dir []float64, by float64) *result {
 		x := *in
 		x.weights = maps.Clone(in.weights)
@@ -45,7 +65,7 @@ func (in *input) compare(t *testing.T, kind, name string, at *result) {
 		x.weights[name] = v
 		return try(t, kind, "f32", &x)
 	}
-	for e := range int(in.shapes[name][0]) {
+	for e := range len(w) / width {
 		g := grad[e*width : (e+1)*width]
 		norm := 0.0
 		for _, x := range g {

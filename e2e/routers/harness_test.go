@@ -38,7 +38,7 @@ const (
 // still keeps the weights as they are, as far as f32 can tell.
 const still = "train.lr=constant(peak = 1e-12)"
 
-// variants are the programs that tests run: a model of ../invariants and how it is compiled.
+// variants are the programs that tests run: a model of testdata or ../invariants and how it is compiled.
 var variants = map[string]struct {
 	model string
 	o     compiler.Options
@@ -48,6 +48,7 @@ var variants = map[string]struct {
 	"threshold-whole": {"threshold", compiler.Options{MicroBatch: 8, Prefill: 16}},
 	"threshold-2":     {"threshold", compiler.Options{MicroBatch: 2, Prefill: 1}},
 	"choice":          {"choice", compiler.Options{MicroBatch: 8}},
+	"biased":          {"biased", compiler.Options{MicroBatch: 8}},
 	"topk":            {"topk", compiler.Options{MicroBatch: 8}},
 	"still":           {"threshold", compiler.Options{MicroBatch: 8, Set: []string{still}}},
 	"still-4":         {"threshold", compiler.Options{MicroBatch: 4, Groups: 1, Set: []string{still}}},
@@ -114,6 +115,15 @@ func program(t *testing.T, name, precision string) string {
 	return programs.built[name]
 }
 
+// modelOf is the path of a model.
+func modelOf(name string) string {
+	path := filepath.Join("testdata", name+".mt")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	return filepath.Join("..", "invariants", "testdata", "models", name+".mt")
+}
+
 // build makes a variant's program at a path.
 func build(t *testing.T, name, target, precision, path string) string {
 	t.Helper()
@@ -124,7 +134,7 @@ func build(t *testing.T, name, target, precision, path string) string {
 	o := v.o
 	o.Target = target
 	o.Set = append(slices.Clone(o.Set), "train.precision="+precision)
-	o.Path = filepath.Join("..", "invariants", "testdata", "models", v.model+".mt")
+	o.Path = modelOf(v.model)
 	var diags diag.List
 	res, err := compiler.Compile(context.Background(), o, &diags)
 	if err != nil {
@@ -185,7 +195,7 @@ type input struct {
 func drawn(t *testing.T, name string, steps int, seed uint64) *input {
 	t.Helper()
 	o := variants[name].o
-	o.Path = filepath.Join("..", "invariants", "testdata", "models", variants[name].model+".mt")
+	o.Path = modelOf(variants[name].model)
 	var diags diag.List
 	res, err := compiler.Compile(context.Background(), o, &diags)
 	if err != nil {
@@ -202,6 +212,8 @@ func drawn(t *testing.T, name string, steps int, seed uint64) *input {
 			v := make([]float32, n)
 			for j := range v {
 				switch {
+				case strings.HasSuffix(p.Name, ".bias"):
+					v[j] = float32(0.15 * r.NormFloat64())
 				case len(p.Shape) == 1:
 					v[j] = float32(1 + 0.1*r.NormFloat64()) // of a norm
 				case strings.HasSuffix(p.Name, "router.weight"):

@@ -52,6 +52,9 @@ func (s *State) infer(n *ir.Node, info *nodeInfo, said map[source.Span]bool) boo
 	for i, in := range n.Inputs {
 		c.In[i] = in.Type
 	}
+	if info.expert != "" {
+		rowsOfExperts(c, info.slots)
+	}
 	if err := c.Def.Infer(c); err != nil {
 		if !said[n.Span] {
 			said[n.Span] = true

@@ -6,7 +6,7 @@ import (
 	"github.com/megatrain/mtc/runtime/device"
 )
 
-// The CUDA kernels: plain.cu for any width in f32 arithmetic, mma.cu on tensor cores, wgmma.cu
+// The CUDA kernels of the products: plain.cu for any width in f32 arithmetic, mma.cu on tensor cores, wgmma.cu
 // on those of Hopper.
 var (
 	//go:embed plain.cu
@@ -15,6 +15,8 @@ var (
 	mmaText string
 	//go:embed wgmma.cu
 	wgmmaText string
+	//go:embed bias.cu
+	biasText string
 )
 
 const (
@@ -87,4 +89,19 @@ func grid(s side, tile int64, shared int32) func(*device.Args) device.Grid {
 		}
 		return g
 	}
+}
+
+// biasParts is into how many parts bias.cu cuts the rows of an expert.
+const biasParts = 16
+
+var biasCUDA = &device.Source{
+	Text: biasText, Func: "grouped_bias_parts",
+	Grid: func(a *device.Args) device.Grid {
+		return device.Grid{X: int32((a.I[2] + 255) / 256), Y: int32(a.I[3]), Z: biasParts, Threads: 256}
+	},
+	Work: func(a *device.Args) int64 { return 4 * biasParts * a.I[2] * a.I[3] },
+	Next: &device.Source{Text: biasText, Func: "grouped_bias",
+		Grid: func(a *device.Args) device.Grid {
+			return device.Grid{X: int32((a.I[2]*a.I[3] + 255) / 256), Y: 1, Z: 1, Threads: 256}
+		}},
 }

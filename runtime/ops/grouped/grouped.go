@@ -2,9 +2,10 @@
 // matrix. The rows of expert e are those from offsets[e] to offsets[e+1] of a routing
 // (package moe), of M = N*C slots:
 //
-//	y[r,o]         = sum over i of x[r,i] * weight[e,o,i]        x [B, T, C*I], weight [E, O, I], y [B, T, C*O]
+//	y[r,o]         = sum over i of x[r,i] * weight[e,o,i] + bias[e,o]    x [B, T, C*I], weight [E, O, I], y [B, T, C*O]
 //	dx[r,i]        = sum over o of dy[r,o] * weight[e,o,i]
 //	dweight[e,o,i] = sum over the rows r of e of dy[r,o] * x[r,i]
+//	dbias[e,o]     = sum over the rows r of e of dy[r,o]
 //
 // Rows behind the last one in use are neither read nor written. An expert without rows has a
 // gradient of zero. A row's result does not depend on how many rows there are.
@@ -20,12 +21,13 @@ import (
 var Def = &op.Def{
 	Name:    "grouped",
 	Doc:     "a linear layer with a matrix for each expert, over the expert's rows",
-	Formula: "y[r,o] = sum_i x[r,i] * weight[expert[r],o,i]",
+	Formula: "y[r,o] = sum_i x[r,i] * weight[expert[r],o,i] + bias[expert[r],o]",
 	Hidden:  true,
 	Params: []op.Param{
 		{Name: "x", Kind: op.Tensor, Doc: "[B, T, C*I]"},
 		{Name: "routing", Kind: op.Tensor, Doc: "what the router made"},
 		{Name: "out", Kind: op.Int, Doc: "O, the width of the result"},
+		{Name: "bias", Kind: op.Bool, Default: op.BoolValue(false), Doc: "adds a bias of O elements for each expert, which starts at 0"},
 		{Name: "experts", Kind: op.Int, Doc: "E"},
 		{Name: "slots", Kind: op.Int, Doc: "C: rows a token that memory is made for"},
 		{Name: "most", Kind: op.Int, Doc: "C in generation"},
@@ -33,10 +35,11 @@ var Def = &op.Def{
 		{Name: "init", Kind: op.InitKind, Default: op.None(), Doc: "how the weights start"},
 	},
 	Infer:   infer,
-	Forward: launch("Forward", []string{"x", "weight", "routing"}, "y"),
+	Forward: launch("Forward", []string{"x", "weight", "routing", "bias"}, "y"),
 	Backward: []op.Launch{
 		adds(launch("BackwardInput", []string{"weight", "routing", "d.y"}, "d.x")),
 		adds(launch("BackwardWeight", []string{"x", "routing", "d.y"}, "d.weight")),
+		{Func: "BackwardBias", Reads: []string{"routing", "d.y"}, Writes: []string{"d.bias"}, Adds: []string{"d.bias"}, Cost: biasCost},
 	},
 }
 
@@ -84,10 +87,18 @@ func infer(c *op.Call) error {
 	}
 	c.Out = tensor.Type{DType: x.DType, Shape: x.Shape.WithLast(tensor.Dim{N: slots * out.N})}
 	c.Weights = []op.Weight{{Name: "weight", Shape: tensor.Shape{e, out, in}, Role: op.Matrix, Experts: e.N}}
+	if c.Bool("bias") {
+		c.Weights = append(c.Weights, op.Weight{Name: "bias", Shape: tensor.Shape{e, out}, Role: op.Bias, Experts: e.N})
+	}
 	c.Consts = []op.Const{
 		op.RowsConst(), op.IntConst("In", in.N), op.IntConst("Out", out.N), op.IntConst("Experts", e.N), op.IntConst("Slots", slots),
 	}
 	return nil
+}
+
+func biasCost(c *op.Call, s op.Sizes) op.Cost {
+	rows, out := int64(float64(s.Rows())*c.Float("mean")), c.Int("out")
+	return op.Cost{FLOPs: rows * out, Bytes: rows*out*c.Out.DType.Size() + 4*out*c.Int("experts")}
 }
 
 // cost counts the rows that there are on average.

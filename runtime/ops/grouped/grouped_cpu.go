@@ -3,6 +3,8 @@ package grouped
 import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/gemm"
+	"github.com/megatrain/mtc/runtime/ops/internal/loops"
+	"github.com/megatrain/mtc/runtime/vec"
 )
 
 // sizes are the constants of a launch; m is the number of slots.
@@ -23,9 +25,10 @@ func (s sizes) each(c device.CPU, routing device.Ptr, body func(e, lo, hi int64)
 func forwardCPU(c device.CPU, a *device.Args) {
 	s := sizesOf(a)
 	x, w, y := c.F32(a.P[0], s.m*s.in), c.F32(a.P[1], s.experts*s.out*s.in), c.F32(a.P[3], s.m*s.out)
+	bias := c.F32(a.P[4], s.experts*s.out)
 	s.each(c, a.P[2], func(e, lo, hi int64) {
 		if lo < hi {
-			gemm.NT(c, int(hi-lo), int(s.out), int(s.in), y[lo*s.out:hi*s.out], x[lo*s.in:hi*s.in], w[e*s.out*s.in:(e+1)*s.out*s.in], nil, nil)
+			gemm.NT(c, int(hi-lo), int(s.out), int(s.in), y[lo*s.out:hi*s.out], x[lo*s.in:hi*s.in], w[e*s.out*s.in:(e+1)*s.out*s.in], nil, part(bias, e*s.out, (e+1)*s.out))
 		}
 	})
 }
@@ -52,6 +55,24 @@ func backwardWeightCPU(c device.CPU, a *device.Args) {
 		case from == nil:
 			clear(to)
 		case a.P[3] != a.P[4]:
+			copy(to, from)
+		}
+	})
+}
+
+func backwardBiasCPU(c device.CPU, a *device.Args) {
+	s := sizesOf(a)
+	dy, add, db := c.F32(a.P[1], s.m*s.out), c.F32(a.P[2], s.experts*s.out), c.F32(a.P[3], s.experts*s.out)
+	s.each(c, a.P[0], func(e, lo, hi int64) {
+		to, from := db[e*s.out:(e+1)*s.out], part(add, e*s.out, (e+1)*s.out)
+		switch {
+		case lo < hi:
+			loops.SumRows(c, hi-lo, s.out, to, from, func(acc []float32, r int64) {
+				vec.Add(acc, acc, dy[(lo+r)*s.out:][:s.out])
+			})
+		case from == nil:
+			clear(to)
+		default:
 			copy(to, from)
 		}
 	})

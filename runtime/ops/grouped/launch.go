@@ -7,16 +7,17 @@ type ForwardArgs struct {
 	X                             device.Ptr // [Rows * Slots, In]
 	Weight                        device.Ptr // [Experts, Out, In]
 	Routing                       device.Ptr // of moe.Select, for Rows tokens
+	Bias                          device.Ptr // [Experts, Out], nil: none
 	Y                             device.Ptr // [Rows * Slots, Out]: rows in use set
 	Rows, In, Out, Experts, Slots int
 }
 
 var forward = device.Kernel{Name: "grouped.forward", CPU: forwardCPU, CUDA: forwardCUDA}
 
-// Forward sets Y = X Weight[e]^T for the rows of each expert.
+// Forward sets Y = X Weight[e]^T + Bias[e] for the rows of each expert.
 func Forward(q device.Queue, a ForwardArgs) {
 	q.Launch(&forward, device.Args{
-		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Routing, a.Y},
+		P: [device.MaxPtrs]device.Ptr{a.X, a.Weight, a.Routing, a.Y, a.Bias},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), int64(a.Experts), int64(a.Slots)},
 	})
 }
@@ -55,6 +56,24 @@ var backwardWeight = device.Kernel{Name: "grouped.backward_weight", CPU: backwar
 func BackwardWeight(q device.Queue, a BackwardWeightArgs) {
 	q.Launch(&backwardWeight, device.Args{
 		P: [device.MaxPtrs]device.Ptr{a.X, a.Routing, a.DY, a.AddDWeight, a.DWeight},
+		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), int64(a.Experts), int64(a.Slots)},
+	})
+}
+
+// BackwardBiasArgs are the arguments of BackwardBias.
+type BackwardBiasArgs struct {
+	Routing                       device.Ptr // of moe.Select
+	DY                            device.Ptr // [Rows * Slots, Out]
+	AddDBias, DBias               device.Ptr // f32 [Experts, Out]; AddDBias may be nil or DBias
+	Rows, In, Out, Experts, Slots int
+}
+
+var backwardBias = device.Kernel{Name: "grouped.backward_bias", CPU: backwardBiasCPU, CUDA: biasCUDA}
+
+// BackwardBias sets DBias[e] = AddDBias[e] + the sum of DY over the rows of each expert.
+func BackwardBias(q device.Queue, a BackwardBiasArgs) {
+	q.Launch(&backwardBias, device.Args{
+		P: [device.MaxPtrs]device.Ptr{a.Routing, a.DY, a.AddDBias, a.DBias},
 		I: [device.MaxInts]int64{int64(a.Rows), int64(a.In), int64(a.Out), int64(a.Experts), int64(a.Slots)},
 	})
 }

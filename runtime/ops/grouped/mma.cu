@@ -25,7 +25,7 @@ struct Geom {
     __device__ Geom(const Args& a, Kind kind) : rows(a.i[0] * a.i[4]), n((int)a.i[2]), k((int)a.i[1]), experts((int)a.i[3]) {
         const bool f = kind == FORWARD;
         left = (const bf16*)a.p[f ? 0 : 2], right = (const bf16*)a.p[f ? 1 : 0], first = (const int*)a.p[f ? 2 : 1];
-        add = f ? nullptr : (const bf16*)a.p[3], out = a.p[f ? 3 : 4];
+        add = (const bf16*)a.p[f ? 4 : 3], out = a.p[f ? 3 : 4];  // forward: a bias for each expert
     }
     __device__ __forceinline__ int count(int e) const { return first[e + 1] - first[e]; }
 };
@@ -136,7 +136,7 @@ template <Kind KIND> __device__ __forceinline__ void by_rows(const Args& a) {
         if (t.at + m >= t.end || n0 + n >= width) return;
         const i64 at = (t.at + m) * width + n0 + n;
         if (g.add) {
-            const u32 w = *(const u32*)(g.add + at);
+            const u32 w = *(const u32*)(g.add + (KIND == FORWARD ? t.e * width + n0 + n : at));
             lo += bf16_lo(w), hi += bf16_hi(w);
         }
         *(u32*)((bf16*)g.out + at) = pack_bf16(lo, hi);

@@ -19,7 +19,7 @@ struct Geom {
     __device__ Geom(const Args& a, Kind kind) : rows(a.i[0] * a.i[4]), n((int)a.i[2]), k((int)a.i[1]), experts((int)a.i[3]) {
         const bool f = kind == FORWARD;
         left = (const act_t*)a.p[f ? 0 : 2], right = (const act_t*)a.p[f ? 1 : 0], first = (const int*)a.p[f ? 2 : 1];
-        add = f ? nullptr : (const act_t*)a.p[3], out = a.p[f ? 3 : 4];
+        add = (const act_t*)a.p[f ? 4 : 3], out = a.p[f ? 3 : 4];  // forward: a bias for each expert
     }
     __device__ __forceinline__ int count(int e) const { return first[e + 1] - first[e]; }
 };
@@ -80,7 +80,7 @@ template <Kind KIND> __device__ __forceinline__ void by_rows(const Args& a) {
         [&](int n, i64 k) { return c0 + n < width ? to_f(w[KIND == FORWARD ? (c0 + n) * K + k : k * K + c0 + n]) : 0.f; });
     each(acc, [&](int m, int n, float v) {
         const i64 at = (t.at + m) * width + c0 + n;
-        if (t.at + m < t.end && c0 + n < width) ((act_t*)g.out)[at] = from_f<act_t>(plus(g.add, at, v));
+        if (t.at + m < t.end && c0 + n < width) ((act_t*)g.out)[at] = from_f<act_t>(plus(g.add, KIND == FORWARD ? t.e * N + c0 + n : at, v));
     });
 }
 

@@ -1,7 +1,7 @@
 // Grouped matrix products on Hopper's tensor cores. Rows of a matrix belong to experts, those of
 // one expert side by side; each expert has weights of its own. bf16 operands, f32 sums.
 //
-//   grouped_forward   Y[r, n]     = add + sum over k of X[r, k] W[e][n, k]
+//   grouped_forward   Y[r, n]     = bias[e][n] + sum over k of X[r, k] W[e][n, k]
 //   grouped_input     DX[r, k]    = add + sum over n of DY[r, n] W[e][n, k]
 //   grouped_weight    DW[e][n, k] = add + sum over e's rows r of DY[r, n] X[r, k], in f32
 //
@@ -42,7 +42,7 @@ struct Geom {
     __device__ Geom(const Args& a, Kind kind) : rows(a.i[0] * a.i[4]), n((int)a.i[2]), k((int)a.i[1]), experts((int)a.i[3]) {
         const bool f = kind == FORWARD;
         left = (const bf16*)a.p[f ? 0 : 2], right = (const bf16*)a.p[f ? 1 : 0], first = (const int*)a.p[f ? 2 : 1];
-        add = f ? nullptr : (const bf16*)a.p[3], out = a.p[f ? 3 : 4];
+        add = (const bf16*)a.p[f ? 4 : 3], out = a.p[f ? 3 : 4];  // forward: a bias for each expert
     }
     __device__ __forceinline__ int count(int e) const { return first[e + 1] - first[e]; }
 };
@@ -201,7 +201,8 @@ template <Kind KIND, int R> __device__ __forceinline__ void put(const Problem<KI
         }
     } else {
         const i64 to = (i64)row * width + t.n;
-        put_row<R>((bf16*)p.g.out + to, p.g.add ? p.g.add + to : nullptr, acc, there, width - t.n);
+        const i64 from = KIND == FORWARD ? (i64)t.e * width + t.n : to;
+        put_row<R>((bf16*)p.g.out + to, p.g.add ? p.g.add + from : nullptr, acc, there, width - t.n);
     }
 }
 

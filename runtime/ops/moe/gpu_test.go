@@ -191,6 +191,7 @@ func rowResults(m *optest.Machine, n, width, hidden, experts, slots int) map[str
 	act := func(k int) device.Ptr { return m.Act(make([]float32, k)...) }
 	logits, routing := m.Bytes(4*int64(n*experts)), m.Bytes(4*int64(n)*moe.RoutingWords(int64(experts), int64(slots)))
 	x, router, w, dout := m.Act(normal(n*width)...), m.Act(normal(experts*width)...), m.Act(normal(experts*width*hidden)...), m.Act(normal(n*hidden)...)
+	bias := m.Act(normal(experts * hidden)...)
 	q := m.Queue
 	moe.Logits(q, moe.LogitsArgs{X: x, Weight: router, Y: logits, Rows: n, D: width, Experts: experts})
 	// The routing is of logits that are the same on both devices.
@@ -203,12 +204,16 @@ func rowResults(m *optest.Machine, n, width, hidden, experts, slots int) map[str
 	gathered, up, y := act(rows*width), act(rows*hidden), act(n*hidden)
 	gates := m.F32(normal(rows)...)
 	moe.Gather(q, moe.GatherArgs{X: x, Routing: routing, Y: gathered, Rows: n, D: width, Experts: experts, Slots: slots})
-	grouped.Forward(q, grouped.ForwardArgs{X: gathered, Weight: w, Routing: routing, Y: up, Rows: n, In: width, Out: hidden, Experts: experts, Slots: slots})
+	grouped.Forward(q, grouped.ForwardArgs{X: gathered, Weight: w, Routing: routing, Bias: bias, Y: up, Rows: n, In: width, Out: hidden, Experts: experts, Slots: slots})
 	moe.Combine(q, moe.CombineArgs{X: up, Gates: gates, Routing: routing, Y: y, Rows: n, D: hidden, Experts: experts, Slots: slots})
 	dup, dgates, drows := act(rows*hidden), m.Bytes(4*int64(rows)), act(rows*width)
 	moe.CombineBackward(q, moe.CombineBackwardArgs{X: up, Gates: gates, Routing: routing, DY: dout, DX: dup, DGates: dgates, Rows: n, D: hidden, Experts: experts, Slots: slots})
 	dw := m.F32(normal(experts * width * hidden)...)
 	grouped.BackwardWeight(q, grouped.BackwardWeightArgs{X: gathered, Routing: routing, DY: dup, AddDWeight: dw, DWeight: dw, Rows: n, In: width, Out: hidden, Experts: experts, Slots: slots})
+	db := m.F32(normal(experts * hidden)...)
+	grouped.BackwardBias(q, grouped.BackwardBiasArgs{Routing: routing, DY: dup, AddDBias: db, DBias: db, Rows: n, In: width, Out: hidden, Experts: experts, Slots: slots})
+	plain := act(rows * hidden)
+	grouped.Forward(q, grouped.ForwardArgs{X: gathered, Weight: w, Routing: routing, Y: plain, Rows: n, In: width, Out: hidden, Experts: experts, Slots: slots})
 	grouped.BackwardInput(q, grouped.BackwardInputArgs{Weight: w, Routing: routing, DY: dup, DX: drows, Rows: n, In: width, Out: hidden, Experts: experts, Slots: slots})
 	dx := m.Act(normal(n * width)...)
 	moe.GatherBackward(q, moe.GatherBackwardArgs{Routing: routing, DY: drows, AddDX: dx, DX: dx, Rows: n, D: width, Experts: experts, Slots: slots})
@@ -220,8 +225,9 @@ func rowResults(m *optest.Machine, n, width, hidden, experts, slots int) map[str
 	m.Sync()
 	return map[string][]float32{
 		"logits": m.ReadF32(logits, int64(n*experts)), "up": m.ReadAct(up, used*int64(hidden)), "y": m.ReadAct(y, int64(n*hidden)),
-		"dup": m.ReadAct(dup, used*int64(hidden)), "dgates": m.ReadF32(dgates, used), "dweight": m.ReadF32(dw, int64(experts*width*hidden)),
-		"drows": m.ReadAct(drows, used*int64(width)), "dx": before, "drouter": m.ReadF32(drouter, int64(experts*width)),
+		"dup": m.ReadAct(dup, used*int64(hidden)), "dgates": m.ReadF32(dgates, used), "dbias": m.ReadF32(db, int64(experts*hidden)), "without bias": m.ReadAct(plain, used*int64(hidden)),
+		"dweight": m.ReadF32(dw, int64(experts*width*hidden)),
+		"drows":   m.ReadAct(drows, used*int64(width)), "dx": before, "drouter": m.ReadF32(drouter, int64(experts*width)),
 		"dx of logits": m.ReadAct(dx, int64(n*width)),
 	}
 }

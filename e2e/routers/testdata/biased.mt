@@ -1,0 +1,25 @@
+// Experts with biases, and a norm without a weight between their linears.
+model biased(D = 32, L = 2, H = 4, V = 256, E = 5) {
+  init normal(0.15)
+  block mlp(x, width) { return down: linear(rmsnorm(gelu(up: linear(x, width, bias)), weight = false), D, bias) }
+  block layer(x) {
+    h = rmsnorm(x, weight = false)
+    x += o: linear(attention(q: linear(h, D), k: linear(h, D), v: linear(h, D), heads = H, causal), D)
+    x += moe: moe(rmsnorm(x, weight = false), experts = E, expert = mlp(width = 24), router = threshold(0.3, ema = 0.8))
+  }
+  forward(tokens) {
+    x = wte: embed(tokens, V, D)
+    repeat L { layer(x) }
+    return head: linear(rmsnorm(x, weight = false), V)
+  }
+}
+
+train {
+  seq   = 16
+  batch = 8 rows
+  steps = 12
+  lr    = cosine(peak = 1e-2, warmup = 3, final = 1e-3)
+  clip  = 1.0
+  eval  = every(5, batches = 2)
+  seed  = 7
+}
