@@ -113,6 +113,16 @@ type Queue interface {
 	Wait(e Event)
 }
 
+// Keeper is a Queue that can keep launches, to enqueue them again all at once.
+type Keeper interface {
+	// Keeps tells whether it does; it may be told not to.
+	Keeps() bool
+	// Keep calls run, which enqueues launches on this queue and nothing else, with arguments that
+	// stay as they are. They do not run: again enqueues them, as often as it is called. It is nil
+	// where they cannot be kept, and returns false where that is no longer so.
+	Keep(run func()) (again func() bool)
+}
+
 // Event orders queues, and queues and the host.
 type Event interface {
 	// Sync blocks the caller until the latest enqueued Record of the event is done, and

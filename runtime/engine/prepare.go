@@ -27,6 +27,8 @@ type command struct {
 	reduce *ReduceArgs
 	update *UpdateArgs
 	round  *RoundArgs
+
+	kept *kept // what it is enqueued with, nil: nothing
 }
 
 // prepare resolves the tasks of a list for the steps of one parity.
@@ -39,6 +41,9 @@ func (e *Engine) prepare(l plan.List, parity int) error {
 			return fmt.Errorf("plan: task %s: %w", e.Describe(i), err)
 		}
 		cs = append(cs, c)
+	}
+	if l == plan.Steady {
+		e.group(cs)
 	}
 	e.lists[l][parity] = cs
 	return nil

@@ -18,6 +18,12 @@ func (e *Engine) submitTimed(cs []command, marks device.Marks, at int) {
 	for i := range cs {
 		c := &cs[i]
 		q := c.queue
+		if c.kept != nil && marks == nil {
+			if c.kept.first == c {
+				e.submitKept(c.kept)
+			}
+			continue
+		}
 		if c.tag != nil {
 			c.tag.Tag(c.task)
 		}

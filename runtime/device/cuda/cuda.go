@@ -22,6 +22,9 @@
 // MTC_CUDA_OVERLAP=1 launches a kernel while the one before it ends, where both are this project's and
 // the GPU can (compute capability 9): the kernel waits for the other's results by itself.
 //
+// MTC_CUDA_GRAPHS=1 enqueues what the compute lane does between two waits as one CUDA graph, from a
+// run's third step on.
+//
 // For tests of whole programs: MTC_CUDA_JITTER=SEED pauses lanes at random (Options.Jitter), and
 // MTC_CUDA_FAIL=N makes the GPU fail in the N-th launch of the compute lane.
 package cuda
@@ -73,6 +76,7 @@ type Device struct {
 	// noEpilogues is MTC_CUDA_EPILOGUE=0: what follows a product is a kernel of its own.
 	noEpilogues bool
 	noTuning    bool  // MTC_CUDA_TUNE=0
+	graphs      bool  // MTC_CUDA_GRAPHS=1
 	overlap     bool  // MTC_CUDA_OVERLAP=1, and the GPU can
 	failAt      int64 // MTC_CUDA_FAIL, 0: never
 	backing     *backing
@@ -128,6 +132,7 @@ func New(o Options) (*Device, error) {
 	if o.Jitter == 0 {
 		o.Jitter, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_JITTER"), 10, 64)
 	}
+	d.graphs = os.Getenv("MTC_CUDA_GRAPHS") == "1" && o.Jitter == 0 && d.failAt == 0 && !d.syncAll
 	if d.cuctx, err = primary(o.Ordinal); err != nil {
 		return nil, cannotUse(info.Name, err)
 	}

@@ -49,6 +49,29 @@ static int launch(CUcontext c, CUstream s, CUfunction f, unsigned x, unsigned y,
 	return cuLaunchKernel(f, x, y, z, threads, 1, 1, shared, s, params, 0);
 }
 
+static int capture(CUcontext c, CUstream s) {
+	int rc = bind(c);
+	return rc ? rc : cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+// captured ends a capture and makes its graph ready; with drop it only ends it.
+static int captured(CUcontext c, CUstream s, int drop, CUgraphExec* out) {
+	CUgraph g = 0;
+	int rc = bind(c);
+	if (rc) return rc;
+	rc = cuStreamEndCapture(s, &g);
+	if (rc == 0 && !drop) rc = cuGraphInstantiateWithFlags(out, g, 0);
+	if (g) cuGraphDestroy(g);
+	return rc;
+}
+
+static int graph_launch(CUcontext c, CUgraphExec g, CUstream s) {
+	int rc = bind(c);
+	return rc ? rc : cuGraphLaunch(g, s);
+}
+
+static void graph_free(CUgraphExec g) { cuGraphExecDestroy(g); }
+
 static int record(CUcontext c, CUstream s, CUevent e) {
 	int rc = bind(c);
 	return rc ? rc : cuEventRecord(e, s);
@@ -145,6 +168,7 @@ static const char* error_text(int code) {
 #cgo noescape launch
 #cgo nocallback launch
 #cgo nocallback record
+#cgo nocallback graph_launch
 #cgo nocallback wait_event
 #cgo nocallback wait_value
 #cgo nocallback write_value
@@ -168,6 +192,7 @@ type (
 	streamHandle   = C.CUstream
 	eventHandle    = C.CUevent
 	functionHandle = C.CUfunction
+	graphHandle    = C.CUgraphExec
 	contextHandle  = C.CUcontext
 )
 
@@ -248,6 +273,22 @@ func codeOf(err error) int {
 func (d *Device) launchNow(s *stream, f functionHandle, x, y, z, threads, shared int32, b *block) error {
 	return result(C.launch(d.ctx, s.handle, f, C.uint(x), C.uint(y), C.uint(z), C.uint(threads), C.uint(shared), (*C.block_t)(unsafe.Pointer(b)), flag(d.overlap)))
 }
+
+// capture has a stream take launches up instead of running them, until captured.
+func (d *Device) capture(s streamHandle) error { return result(C.capture(d.ctx, s)) }
+
+// captured returns what a stream took up, nil with drop.
+func (d *Device) captured(s streamHandle, drop bool) (graphHandle, error) {
+	var g graphHandle
+	err := result(C.captured(d.ctx, s, flag(drop), &g))
+	return g, err
+}
+
+func (d *Device) launchGraph(g graphHandle, s streamHandle) error {
+	return result(C.graph_launch(d.ctx, g, s))
+}
+
+func freeGraph(g graphHandle) { C.graph_free(g) }
 
 func (d *Device) recordNow(s streamHandle, e eventHandle) error {
 	return result(C.record(d.ctx, s, e))

@@ -37,6 +37,9 @@ type stream struct {
 	scratch cu.DevicePtr
 	room    int64 // bytes of scratch
 
+	keep keeping
+	kept []graphHandle
+
 	recent [8]*device.Kernel // the last launches, for messages
 	at     int
 }
@@ -69,6 +72,9 @@ func (s *stream) close() {
 	for i := range s.events {
 		_ = cu.DestroyEvent(&s.events[i])
 	}
+	for _, g := range s.kept {
+		freeGraph(g)
+	}
 	if s.scratch != 0 {
 		_ = cu.MemFree(s.scratch)
 	}
@@ -79,13 +85,19 @@ func (s *stream) close() {
 // Tag implements device.Tagger.
 func (s *stream) Tag(id int) {
 	s.tag = int32(id)
-	s.mark(s.tag)
+	if !s.keep.on {
+		s.mark(s.tag)
+	}
 }
 
 // Launch enqueues a kernel: a matrix product, or CUDA code and what follows it.
 func (s *stream) Launch(k *device.Kernel, a device.Args) {
 	d := s.dev
 	if d.failure.Load() != nil {
+		return
+	}
+	if s.keep.on {
+		s.keepLaunch(k, a)
 		return
 	}
 	if d.jitter != nil {
@@ -114,6 +126,18 @@ func (s *stream) Launch(k *device.Kernel, a device.Args) {
 		if err := d.syncStream(s.handle); err != nil {
 			d.failed(s, k.Name, err)
 		}
+	}
+}
+
+// keepLaunch is Launch within Keep.
+func (s *stream) keepLaunch(k *device.Kernel, a device.Args) {
+	switch {
+	case s.keep.err != nil:
+	case k.Report != nil:
+		s.keep.err = errNotKept
+	default:
+		s.call = a
+		s.keep.err = s.launch(k, &s.call)
 	}
 }
 
@@ -189,6 +213,9 @@ const scratchUnit = 32 << 20
 func (s *stream) reserve(n int64) error {
 	if n <= s.room {
 		return nil
+	}
+	if s.keep.on {
+		return errNotKept // memory that a graph names must stay
 	}
 	d := s.dev
 	if err := d.syncStream(s.handle); err != nil {

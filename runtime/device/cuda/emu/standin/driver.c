@@ -8,6 +8,7 @@
  * cannot register memory, "nowait" has no waits on memory, "emu" is a GPU without tensor cores,
  * for which every kernel has a form that nvrtc.c can compile. Several stand together: "emu,old".
  * Products of blaslt.c: "tune" names three algorithms, "inplace" rounds once more where C is D.
+ * "nograph" captures nothing.
  * MTC_FAKE_LOCK: bytes that can be registered.
  */
 #define _GNU_SOURCE
@@ -50,7 +51,8 @@ typedef struct command {
 	int threads;
 	struct command *next;
 } command_t;
-typedef struct stream { pthread_t thread; command_t *head, **tail; int busy, end; } stream_t;
+typedef struct graph { command_t *list; int count, room; } graph_t;
+typedef struct stream { pthread_t thread; command_t *head, **tail; int busy, end; graph_t *capture; } stream_t;
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -142,6 +144,13 @@ static void *loop(void *arg) {
 }
 
 static int push(stream_t *s, command_t c) {
+	graph_t *g = s->capture;
+	if (g) { /* of launches alone, as the device captures */
+		if (c.kind != LAUNCH && c.kind != CALL) return 900;
+		if (g->count == g->room) g->list = realloc(g->list, (g->room = 2 * g->room + 8) * sizeof *g->list);
+		g->list[g->count++] = c;
+		return 0;
+	}
 	command_t *p = malloc(sizeof *p);
 	*p = c;
 	p->next = 0;
@@ -155,6 +164,30 @@ static int push(stream_t *s, command_t c) {
 	pthread_mutex_unlock(&mu);
 	return rc;
 }
+
+int cuStreamBeginCapture_v2(stream_t *s, int how) {
+	if (s->capture || mode("nograph")) return 801;
+	s->capture = calloc(1, sizeof *s->capture);
+	return 0;
+}
+int cuStreamEndCapture(stream_t *s, graph_t **g) {
+	*g = s->capture;
+	s->capture = 0;
+	return *g ? 0 : 901;
+}
+int cuGraphInstantiateWithFlags(graph_t **exec, graph_t *g, unsigned long long flags) {
+	*exec = malloc(sizeof **exec);
+	**exec = *g;
+	g->list = 0;
+	return 0;
+}
+int cuGraphLaunch(graph_t *exec, stream_t *s) {
+	int rc = 0;
+	for (int i = 0; i < exec->count && !rc; i++) rc = push(s, exec->list[i]);
+	return rc;
+}
+int cuGraphDestroy(graph_t *g) { free(g->list), free(g); return 0; }
+int cuGraphExecDestroy(graph_t *g) { return cuGraphDestroy(g); }
 
 /* NVRTC asks for it, and does without. */
 int cuGetExportTable(const void **t, const void *id) { *t = 0; return 500; }
