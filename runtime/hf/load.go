@@ -21,6 +21,7 @@ func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) e
 	if err := m.Twins(); err != nil {
 		return err
 	}
+	m.Odd = Odd{}
 	b := &buffers{}
 	for i := range m.entries {
 		if e := &m.entries[i]; strings.Contains(e.Op, "transpose") {
@@ -32,7 +33,7 @@ func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) e
 	at := map[string][]use{}
 	for i := range m.entries {
 		for j, path := range m.entries[i].Params {
-			at[path] = append(at[path], use{&m.entries[i], j})
+			at[path] = append(at[path], use{&m.entries[i], j, &m.Odd})
 		}
 	}
 	for i := range p.Slabs {
@@ -87,17 +88,53 @@ func (b *buffers) block(n, width int64) ([]byte, []float32) {
 type use struct {
 	*entry
 	param int
+	odd   *Odd
+}
+
+// Odd counts values that are not finite, and names the first tensor that has some.
+type Odd struct {
+	Values int64
+	Tensor string
+}
+
+// look counts in values of a tensor. A product with 0 is 0 exactly where a value is finite.
+func (o *Odd) look(v []float32, tensor string) {
+	var a, b, c, d float32
+	i := 0
+	for ; i+4 <= len(v); i += 4 {
+		a += v[i] * 0
+		b += v[i+1] * 0
+		c += v[i+2] * 0
+		d += v[i+3] * 0
+	}
+	for ; i < len(v); i++ {
+		a += v[i] * 0
+	}
+	if a+b+c+d == 0 {
+		return
+	}
+	if o.Tensor == "" {
+		o.Tensor = tensor
+	}
+	for _, x := range v {
+		if x*0 != 0 {
+			o.Values++
+		}
+	}
 }
 
 // fill writes the parameter into its slab from off on.
 func (u use) fill(to *checkpoint.Masters, off int64, b *buffers) error {
+	name := ""
 	put := func(v []float32) error {
 		to.Write(off, v)
+		u.odd.look(v, name)
 		off += int64(len(v))
 		return nil
 	}
 	transposed := strings.Contains(u.Op, "transpose")
 	for _, t := range u.from {
+		name = t.Name
 		from, n := int64(0), t.Elems()
 		if u.rows != nil && len(u.Params) > 1 {
 			from, n = u.rows[u.param], u.rows[u.param+1]-u.rows[u.param]

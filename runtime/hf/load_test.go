@@ -181,6 +181,25 @@ func TestUnusualValuesStay(t *testing.T) {
 	}
 }
 
+// Values that are not finite are counted, wherever they stand, and the first tensor is named.
+func TestOddValuesAreCounted(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		values []float32
+		odd    int64
+	}{
+		{nil, 0}, {[]float32{0, 1, -2, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32}, 0},
+		{[]float32{nan}, 1}, {[]float32{1, 2, 3, 4, 5, inf}, 1}, {[]float32{inf, -inf, 1, nan, -inf}, 4}, {[]float32{1, 1, 1, nan}, 1},
+	} {
+		var o Odd
+		o.look(c.values, "a")
+		o.look(c.values, "b")
+		if want := (Odd{Values: 2 * c.odd, Tensor: map[bool]string{true: "a"}[c.odd > 0]}); o != want {
+			t.Errorf("%v: %+v, want %+v", c.values, o, want)
+		}
+	}
+}
+
 // loadEnv names the folder that a child process loads, to be measured.
 const loadEnv = "MTC_TEST_HF_LOAD"
 

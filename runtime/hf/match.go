@@ -40,6 +40,7 @@ type Matching struct {
 	folder  *Folder
 	entries []entry
 	buffers []*located // constants that older programs stored among the weights
+	Odd     Odd        // values that Load has found not finite
 }
 
 // isBuffer says whether a tensor is a constant that is made again wherever it is needed:

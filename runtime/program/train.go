@@ -104,6 +104,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if err := s.start(); err != nil {
 		return err
 	}
+	s.sayOdd(errw)
 	if err := s.settle(time.Since(before)); err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (s *session) openData(errw io.Writer) error {
 	if err := s.packText(errw); err != nil {
 		return err
 	}
-	feed, err := s.sources()
+	feed, err := s.sources(errw)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ const ownHoldout = 0.05
 
 // sources opens the data. A model that asks for evaluation without data for it is evaluated
 // on held-out files, where there are enough files for that.
-func (s *session) sources() (*data.Feed, error) {
+func (s *session) sources(errw io.Writer) (*data.Feed, error) {
 	t := &s.train
 	open := func(t plan.Train, shape data.Shape) (*data.Feed, error) {
 		return data.OpenFeed(s.packedPaths(t), shape)
@@ -188,6 +189,11 @@ func (s *session) sources() (*data.Feed, error) {
 		if !errors.As(err, &f) || f.Code != "MT0608" {
 			return nil, err
 		}
+		feed, again := open(*t, shape)
+		if again == nil && !s.checking {
+			fmt.Fprintf(errw, "note: nothing is evaluated, though the model asks for it every %d steps: %s; `--eval-data` and `--holdout` say on what\n", t.EvalEvery, f.Message)
+		}
+		return feed, again
 	}
 	return open(*t, shape)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/hf"
+	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
 // foreignWeights is the Hugging Face folder that a run's weights come from.
@@ -101,6 +102,7 @@ func (s *session) adopt(out, errw io.Writer) error {
 	if err := s.start(); err != nil {
 		return err
 	}
+	s.sayOdd(errw)
 	if err := s.save(s.engine.State()); err != nil {
 		return err
 	}
@@ -109,6 +111,16 @@ func (s *session) adopt(out, errw io.Writer) error {
 	fmt.Fprintf(out, "  %s generate --prompt \"TEXT\"\n", program)
 	fmt.Fprintf(out, "  %s --resume --out %s --steps N --data PATH\n", program, fault.Shell(s.out))
 	return nil
+}
+
+// sayOdd prints that weights are not finite, which no step makes good.
+func (s *session) sayOdd(errw io.Writer) {
+	if s.foreign == nil || s.foreign.matching.Odd.Values == 0 {
+		return
+	}
+	o := s.foreign.matching.Odd
+	fmt.Fprintf(errw, "note: %s of the weights are not finite numbers, the first of them in %s: a step that they have a part in is skipped\n",
+		telemetry.Group(o.Values), o.Tensor)
 }
 
 // say prints what is to be known of the weights.
