@@ -173,8 +173,18 @@ lost() { # PROGRAM
   ls -d "$dir"/step-* && train "$1" "$1.lost" --resume --steps $steps && same "$1" "$1.lost" $steps
 }
 
+# overflow PROGRAM: the first value that is not finite is named, with its layer, op and line.
+overflow() {
+  local rc
+  program "$1" --data "$work/text.txt" --eval-every 0 --save-every 0 --out "$work/run/$1"
+  rc=$?
+  grep -o 'MT0631.*' "$work/log" | cut -c1-110 >"$work/note"
+  [ $rc -eq 1 ] && grep -q 'MT0631.* at overflow.mt:[0-9]* is .* in row' "$work/log" && grep -q 'forward of layer\[1\], micro-batch 0' "$work/log"
+}
+
 part_lost() {
   local name
+  for name in overflow.f32 overflow.bf16; do check "a value that is not finite: $name" "named" overflow $name; done
   for name in nano.bf16.resident nano.bf16.stream; do
     check "the GPU fails in a step: $name" "task and line named, exit 3, resumed to the same bits" lost $name
   done

@@ -102,6 +102,7 @@ if [ "$what" != tests ]; then
   program nano.bf16.second models/nano.mt $many "${small[@]}" --recompute all --input-every 2 --grad-home device
   program nano.bf16.groups models/nano.mt $many "${small[@]}" --groups 2 --resident 2
   program nano.wide models/nano.mt $at --placement stream --set D=1024 --set F=4096 --set train.eval=none --set "train.batch=2 rows" --set train.seq=32
+  for precision in f32 bf16; do program overflow.$precision tools/cuda/overflow.mt $at --set train.precision=$precision --check-nan; done
   # Little enough for racecheck.
   little=(--set L=1 --set F=128 --set train.eval=none --set train.seq=32 --set "train.batch=2 rows" --placement stream)
   program tiny.bf16 models/nano.mt $at "${little[@]}" --set D=64
