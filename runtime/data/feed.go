@@ -3,6 +3,7 @@ package data
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -40,6 +41,8 @@ type Shape struct {
 type Feed struct {
 	Train Training
 	Eval  Held // nil: none
+	// Documents is the number of documents that are evaluated on, 0 where files are counted.
+	Documents int64
 	// Tokenizer is the folder of the tokenizer, "" where there is none, and Hash its hash.
 	Tokenizer, Hash string
 	Bytes           bool // tokens are bytes
@@ -159,6 +162,9 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 		return f.or(fault.New("MT0608", set.Dir, "a held-out share of %v puts %d documents in training and %d in evaluation", t.Holdout, len(train), len(held)).
 			Help("give more documents or another share, or evaluate on data of its own"))
 	}
+	if s.Evaluates {
+		f.Documents = int64(len(held))
+	}
 	how := "one after another"
 	if m.Apart {
 		rows, err := NewRows(set, train, s.Batch, s.Seq, t.Seed, s.Shared)
@@ -204,10 +210,24 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 	return f, nil
 }
 
-// parts splits the documents of a folder.
+// parts splits the documents of a folder by their hashes, so that equal ones stand on one side. In a
+// small folder a share may be less than a document: then the one nearest to it changes sides, so that
+// neither is empty.
 func parts(set *packed.Set, holdout float64) (train, held []int64) {
+	limit, lowest, highest := holdout, 2.0, -1.0
 	for d := range set.Documents() {
-		if shareOf(set.Hash(d)) < holdout {
+		s := shareOf(set.Hash(d))
+		lowest, highest = min(lowest, s), max(highest, s)
+	}
+	switch {
+	case holdout == 0 || lowest == highest: // everything, or nothing to part
+	case lowest >= holdout:
+		limit = math.Nextafter(lowest, 2)
+	case highest < holdout:
+		limit = highest
+	}
+	for d := range set.Documents() {
+		if shareOf(set.Hash(d)) < limit {
 			held = append(held, d)
 		} else {
 			train = append(train, d)

@@ -161,3 +161,58 @@ func TestFeedErrors(t *testing.T) {
 	_, err = OpenFeed(plan.Train{Data: []string{dir, dir}}, s)
 	wantFault(t, "two folders", err, "MT0608", -1, "one folder")
 }
+
+// A share holds out at least one document and leaves at least one, and otherwise goes by each
+// document's hash alone; equal documents stand on one side.
+func TestHeldOutShareOfAFewDocuments(t *testing.T) {
+	for n := 2; n < 40; n++ {
+		var lengths []int
+		for i := range n {
+			lengths = append(lengths, 2+i)
+		}
+		set, err := packed.Open(folder(t, true, lengths...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, holdout := range []float64{1e-9, 0.05, 0.5, 0.999999} {
+			train, held := parts(set, holdout)
+			if len(train) == 0 || len(held) == 0 || len(train)+len(held) != n {
+				t.Errorf("%v of %d: %d and %d", holdout, n, len(train), len(held))
+			}
+			plain := 0
+			for d := range set.Documents() {
+				if shareOf(set.Hash(d)) < holdout {
+					plain++
+				}
+			}
+			if plain > 0 && plain < n && len(held) != plain {
+				t.Errorf("%v of %d: %d held out, and %d hashes are below", holdout, n, len(held), plain)
+			}
+		}
+		if train, held := parts(set, 0); len(train) != n || len(held) != 0 {
+			t.Errorf("without a share %d of %d are held out", len(held), n)
+		}
+		set.Close()
+	}
+	dir := filepath.Join(t.TempDir(), "p")
+	w, err := packed.Create(dir, packed.Manifest{Apart: true, Loss: "all", Tokenizer: packed.Tokenizer{Name: "t", Hash: "h", Vocab: 1000}}, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if err := w.Add([]int32{1, 2, 3}, []bool{false, true, true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(packed.Source{}); err != nil {
+		t.Fatal(err)
+	}
+	set, err := packed.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if train, held := parts(set, 0.5); len(train) != 4 && len(held) != 4 {
+		t.Errorf("equal documents stand on both sides: %d and %d", len(train), len(held))
+	}
+}

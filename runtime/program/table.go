@@ -32,11 +32,14 @@ func (s *session) table() []telemetry.Setting {
 		if t.Holdout > 0 {
 			from = fmt.Sprintf("held out (%g of all)", t.Holdout)
 		}
+		if n := s.feed.Documents; n > 0 {
+			from += fmt.Sprintf(": %s", map[bool]string{true: "1 document", false: telemetry.Group(n) + " documents"}[n == 1])
+		}
 		when := "at the end"
 		if t.EvalEvery > 0 {
 			when = fmt.Sprintf("every %d steps", t.EvalEvery)
 		}
-		add("evaluation", "%s: %s tokens, %s", from, telemetry.Group(s.eval.Targets()), when)
+		add("evaluation", "%s, %s tokens, %s", from, telemetry.Group(s.eval.Targets()), when)
 	}
 	add("steps", "%d, from %d (%.2f epochs)", t.Steps, s.engine.State().Step, s.loader.Epoch(t.Steps))
 	add("learning rate", "%s", scheduleText(t.LR))

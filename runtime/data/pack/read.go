@@ -89,10 +89,12 @@ func unreadable(path string, err error) error {
 // decide opens the first file of records to see whether there are conversations, which the
 // manifest says before anything is packed.
 func (p *packer) decide(files []data.Found) error {
-	text := false
+	text, chat := "", "" // the first file of each
 	for _, f := range files {
 		if !kindOf(f.Path, p.Format) {
-			text = true
+			if text == "" {
+				text = f.Path
+			}
 			continue
 		}
 		if p.chats {
@@ -110,16 +112,18 @@ func (p *packer) decide(files []data.Found) error {
 			}
 			return true
 		})
-		p.chats = p.chats || first == "messages" || first == "sharegpt" || first == "alpaca"
+		if p.chats = first == "messages" || first == "sharegpt" || first == "alpaca"; p.chats {
+			chat = f.Path
+		}
 	}
 	p.read.Store(0)
 	switch {
 	case p.chats && p.Template == nil:
 		return fault.New("MT0671", "", "the input has conversations, and %s has no chat template", p.Name).
 			Help("give the template of a model with `--template FILE`, or `--template chatml`")
-	case p.chats && text:
-		return fault.New("MT0608", "", "the input has conversations and plain text files").
-			Help("pack them apart, into two folders")
+	case p.chats && text != "":
+		return fault.New("MT0608", text, "a plain text file among conversations such as %s", chat).
+			Help("name the conversations alone, \"%s\" in quotes, or pack the two apart", filepath.Join(filepath.Dir(chat), "*"+filepath.Ext(chat)))
 	case p.Loss == "" && p.chats:
 		p.Loss = "assistant"
 	case p.Loss == "":
