@@ -104,9 +104,7 @@ func (b *builder) bindRouted(t *plan.Task) {
 	if uses[ir.RRouter] {
 		t.Bind.Router = b.router[t.Unit]
 		t.Reads = append(t.Reads, t.Bind.Router)
-		if t.Func != plan.Backward {
-			t.Writes = append(t.Writes, t.Bind.Router)
-		}
+		t.Writes = append(t.Writes, t.Bind.Router) // counts, backward those of the losses
 	}
 	if uses[ir.RScalars] && t.Bind.Scalars == plan.NoBuf {
 		t.Bind.Scalars = b.p.Scalars

@@ -184,9 +184,7 @@ func (c *bindCheck) compute() {
 	c.listed("work memory", t.Writes, b.Work)
 	c.listed("cache", t.Writes, b.State)
 	c.listed("router", t.Reads, b.Router)
-	if t.Func != plan.Backward {
-		c.listed("router", t.Writes, b.Router)
-	}
+	c.listed("router", t.Writes, b.Router)
 	c.listed("targets", t.Reads, b.Targets)
 	c.listed("scalars", t.Reads, b.Scalars)
 	c.listed("partial loss", t.Writes, b.Partials)

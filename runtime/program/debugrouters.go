@@ -23,6 +23,7 @@ import (
 //	count.<router>    F64 [steps, E] pairs of each expert
 //	pairs.<router>    F64 [steps, moe.Places] pairs by place in the sequence
 //	dropped.<router>  F64 [steps] pairs beyond the plan's rows
+//	added             F64 [steps] what routers add to the loss
 //	threshold.<router>, bias.<router>  F32 [E] after all steps
 
 // cutoffs sets those of the fixture.
@@ -107,6 +108,7 @@ type routerDump struct {
 	plan                  *plan.Plan
 	steps                 int64
 	count, pairs, dropped [][]float64 // by router
+	added                 []float64
 }
 
 func newRouterDump(p *plan.Plan) *routerDump {
@@ -116,6 +118,7 @@ func newRouterDump(p *plan.Plan) *routerDump {
 
 func (r *routerDump) step(m *engine.Metrics) {
 	r.steps++
+	r.added = append(r.added, routerLoss(r.plan, m))
 	for i := range r.plan.Routers {
 		q := &r.plan.Routers[i]
 		rep := moe.ReportOf(m.Routers[q.At/8:], q.Experts)
@@ -126,6 +129,9 @@ func (r *routerDump) step(m *engine.Metrics) {
 func (r *routerDump) entries(e *engine.Engine) (out []safetensors.Entry) {
 	state := slabs{e: e, readOnly: true}
 	raw := func(v []float64) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v)) }
+	if len(r.plan.Routers) > 0 {
+		out = append(out, safetensors.Entry{Name: "added", DType: "F64", Shape: []int64{r.steps}, Data: raw(r.added)})
+	}
 	for i := range r.plan.Routers {
 		q := &r.plan.Routers[i]
 		out = append(out,

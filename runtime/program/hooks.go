@@ -18,6 +18,7 @@ func (s *session) onStep(m *engine.Metrics) error {
 	l := telemetry.Step{
 		Step: m.Step, Loss: m.Loss, LR: m.LR, GradNorm: m.GradNorm,
 		Tokens: s.tokens, Count: m.Tokens, Seconds: m.Time.Seconds(), Skipped: m.Skipped,
+		Router: routerLoss(s.plan, m),
 	}
 	for _, f := range s.feeds {
 		f.Step(l)

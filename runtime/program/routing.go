@@ -55,6 +55,7 @@ func layerOf(r *plan.Router, rep *moe.Report) (moe.Layer, moe.Digest) {
 		Name: r.Name, Mean: short(d.Mean), Target: short(d.Target), Usage: shorts(d.Usage), MaxVio: short(d.MaxVio), CV: short(d.CV),
 		None: short(d.None), Fan: shorts(d.Fan), Position: shorts(d.Position), Dead: len(d.Dead), Starved: len(d.Starved),
 		Dropped: short(d.Dropped), Flooded: int64(rep.Flooded), NonCausal: int64(rep.NonCausal),
+		Balance: short(rep.Balance), Z: short(rep.Z),
 	}
 	if r.Kind == "topk" {
 		l.Bias = shorts(rep.Bias)
@@ -98,6 +99,15 @@ func (r *routing) step(m *engine.Metrics) error {
 	return nil
 }
 
+// routerLoss is what all routers of a plan added to the loss of a step.
+func routerLoss(p *plan.Plan, m *engine.Metrics) (sum float64) {
+	for i := range p.Routers {
+		rep := moe.ReportOf(m.Routers[p.Routers[i].At/8:], p.Routers[i].Experts)
+		sum += rep.Balance + rep.Z
+	}
+	return sum
+}
+
 // write appends a line to the file.
 func (r *routing) write(step int64) error {
 	if step == r.last || r.since[0].Count == nil {
@@ -118,7 +128,7 @@ func (r *routing) line(step, steps int64) string {
 	if r == nil || r.shown[0].Count == nil {
 		return ""
 	}
-	var mean, target, none, worst, drift, dropped float64
+	var mean, target, none, worst, drift, dropped, balance, z float64
 	var noncausal int64
 	at := ""
 	n := float64(len(r.plan.Routers))
@@ -130,6 +140,8 @@ func (r *routing) line(step, steps int64) string {
 		target += d.Target / n
 		none += d.None / n
 		dropped += d.Dropped / n
+		balance += l.Balance
+		z += l.Z
 		drift = max(drift, d.Drift)
 		thresholds = thresholds || q.Kind != "topk"
 		noncausal = max(noncausal, l.NonCausal)
@@ -150,6 +162,9 @@ func (r *routing) line(step, steps int64) string {
 	}
 	if dropped > 0 {
 		more = append(more, fmt.Sprintf("%.2g%% of pairs dropped", 100*dropped))
+	}
+	if balance > 0 || z > 0 {
+		more = append(more, fmt.Sprintf("beside the loss: balance %.3g, z %.3g", balance, z))
 	}
 	if len(more) > 0 {
 		s += "\n     " + strings.Join(more, "; ")

@@ -28,6 +28,7 @@ type Step struct {
 	Count    int64   // target tokens of this step
 	Seconds  float64 // wall time of this step
 	Skipped  bool    // the update was skipped for a non-finite norm or loss
+	Router   float64 // what routers add to the loss, which Loss is without; 0: nothing
 }
 
 // Eval is the result of an evaluation after a step.
@@ -146,6 +147,9 @@ func (m *Metrics) Step(s Step) error {
 	l.number("loss", s.Loss)
 	l.number("lr", s.LR)
 	l.number("grad_norm", s.GradNorm)
+	if s.Router != 0 {
+		l.number("router_loss", s.Router)
+	}
 	l.integer("tokens", s.Tokens)
 	l.number("tokens_per_s", round(s.TokensPerSecond(), 1))
 	l.number("ms", round(s.Seconds*1e3, 3))

@@ -45,6 +45,11 @@ func advanceCPU(c device.CPU, a *device.Args) {
 	if skip {
 		rep[ReportSkipped] = 1
 	}
+	if tokens > 0 {
+		rep[ReportBalance] = float64(r.Alpha) * float64(s.losses[LossBalance]) * LossPart / tokens
+		rep[ReportZ] = float64(r.ZLoss) * float64(s.losses[LossZ]) * LossPart / tokens
+	}
+	clear(s.losses)
 	clear(s.counters)
 	clear(s.count)
 	clear(s.fan)

@@ -2,6 +2,7 @@ package moe
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/ops/internal/loops"
@@ -84,7 +85,9 @@ func gateBackwardCPU(c device.CPU, a *device.Args) {
 		inv = sc[plan.ScalarInvTokens]
 	}
 	usage := k.usage(c, a, r, targets)
+	st := stateAt(c, a.P[4], e, k.hist())
 	loops.Rows(c, n, 16*e, func(lo, hi int64) {
+		var balance, z int64
 		score, g := make([]float64, e), make([]float64, e)
 		p := make([]float64, e)
 		for t := lo; t < hi; t++ {
@@ -94,10 +97,11 @@ func gateBackwardCPU(c device.CPU, a *device.Args) {
 			k.gateGradient(g, score, r, r.of(t), dy)
 			if targets == nil || targets[t] >= 0 {
 				if usage != nil {
-					k.auxGradient(g, score, usage, float64(k.Alpha)*inv)
+					balance += parts(k.auxGradient(g, score, usage, float64(k.Alpha)*inv))
 				}
 				if k.ZLoss != 0 {
 					lse := softmax(p, row)
+					z += parts(lse * lse)
 					for i := range g {
 						g[i] += 2 * float64(k.ZLoss) * inv * lse * p[i]
 					}
@@ -112,7 +116,19 @@ func gateBackwardCPU(c device.CPU, a *device.Args) {
 				to[i] = v
 			}
 		}
+		if st != nil && (balance != 0 || z != 0) {
+			atomic.AddInt64(&st.losses[LossBalance], balance)
+			atomic.AddInt64(&st.losses[LossZ], z)
+		}
 	})
+}
+
+// parts is x in whole parts of LossPart; 0 for what is no number or beyond all reason.
+func parts(x float64) int64 {
+	if !(math.Abs(x) < 1<<31) {
+		return 0
+	}
+	return int64(math.RoundToEven(x / LossPart))
 }
 
 // gateGradient adds the gradient of a token's logits from those of its gates.
@@ -184,8 +200,8 @@ func (r *router) usage(c device.CPU, a *device.Args, at *routing, targets []int3
 }
 
 // auxGradient adds w times the gradient of sum over i of usage[i] * u[i], u being the token's
-// scores divided by their sum.
-func (r *router) auxGradient(g, score, usage []float64, w float64) {
+// scores divided by their sum, and returns that sum.
+func (r *router) auxGradient(g, score, usage []float64, w float64) float64 {
 	sum, mean := 0.0, 0.0
 	for i, s := range score {
 		sum += s
@@ -200,4 +216,5 @@ func (r *router) auxGradient(g, score, usage []float64, w float64) {
 		}
 		g[i] += d
 	}
+	return mean
 }

@@ -1,6 +1,10 @@
 package moe
 
-import "github.com/megatrain/mtc/runtime/device"
+import (
+	"unsafe"
+
+	"github.com/megatrain/mtc/runtime/device"
+)
 
 // A routing says which token goes to which expert, for one micro-batch. It is i32 words:
 //
@@ -46,6 +50,7 @@ type State struct {
 	Persistent int64
 
 	Counters int64 // i32 [Counters]
+	Losses   int64 // i64 [NumLosses]: sums over tokens, in whole parts, which add up exactly
 	Count    int64 // i32 [E]: pairs of each expert
 	Fan      int64 // i32 [FanOuts(E)]: tokens by their number of experts, the last for as many or more
 	Place    int64 // i32 [2, Places]: pairs, then tokens, by sixteenths of the sequence: position * Places / Seq
@@ -71,6 +76,16 @@ const (
 	NumCounters    = 16
 )
 
+// Sums that a step's losses of the router are made of.
+const (
+	LossBalance = iota // over experts of f_e u[t,e] (gate.go), in parts of LossPart
+	LossZ              // logsumexp(logits[t])^2, in parts of LossPart
+	NumLosses   = 8
+)
+
+// LossPart is the size of the parts.
+const LossPart = 1.0 / (1 << 20)
+
 // Places of a report: numbers, then four lists of E and the fan-outs.
 const (
 	ReportTokens    = iota // counted tokens
@@ -80,6 +95,8 @@ const (
 	ReportNonCausal        // tokens of the run that were routed by an expert's choice
 	ReportChoice           // 1: so was this step
 	ReportSkipped          // 1: the state did not move
+	ReportBalance          // what the balance adds to the loss
+	ReportZ                // what the z-loss does
 	ReportLists     = 16   // count [E], threshold [E] (the step's), quantile [E], bias [E], fan [FanOuts(E)], place [2, Places]
 )
 
@@ -108,6 +125,7 @@ func StateOf(experts int64, hist bool) State {
 	s.Quantile = take(4 * experts)
 	s.Persistent = at
 	s.Counters = take(4 * NumCounters)
+	s.Losses = take(8 * NumLosses)
 	s.Count = take(4 * experts)
 	s.Fan = take(4 * FanOuts(experts))
 	s.Place = take(4 * 2 * Places)
@@ -126,6 +144,7 @@ type state struct {
 	threshold, bias, quantile []float32
 	counters, count, fan      []int32
 	place                     []int32
+	losses                    []int64
 	hist                      []int32
 	report                    []float64
 }
@@ -140,10 +159,16 @@ func stateAt(c device.CPU, p device.Ptr, experts int64, hist bool) *state {
 		threshold: c.F32(p.At(l.Threshold), experts), bias: c.F32(p.At(l.Bias), experts), quantile: c.F32(p.At(l.Quantile), experts),
 		counters: c.I32(p.At(l.Counters), NumCounters), count: c.I32(p.At(l.Count), experts), fan: c.I32(p.At(l.Fan), FanOuts(experts)),
 		place:  c.I32(p.At(l.Place), 2*Places),
+		losses: wholes(c.F64(p.At(l.Losses), NumLosses)),
 		report: c.F64(p.At(l.Report), ReportLen(experts)),
 	}
 	if hist {
 		s.hist = c.I32(p.At(l.Hist), experts*Buckets)
 	}
 	return s
+}
+
+// wholes are 8-byte places as whole numbers.
+func wholes(f []float64) []int64 {
+	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
 }

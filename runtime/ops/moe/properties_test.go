@@ -110,7 +110,11 @@ func TestStateDoesNotDependOnMicroBatches(t *testing.T) {
 				}
 				s := l.parts()
 				got := slices.Clone(l.d.View(l.state, s.Persistent))
-				got = append(got, l.d.View(l.state.At(s.Report), s.Bytes-s.Report)...)
+				report := slices.Clone(l.d.View(l.state.At(s.Report), s.Bytes-s.Report))
+				if l.r.Balance == moe.AuxMicro { // a loss over each micro-batch, which depends on how they are cut
+					clear(report[8*moe.ReportBalance : 8*moe.ReportBalance+8])
+				}
+				got = append(got, report...)
 				var pairs []string
 				for i, k := range ks {
 					w := view[int32](l, k.routing, int(moe.RoutingOf(int64(k.n), 4, int64(l.r.Slots)).Words))

@@ -8,6 +8,8 @@ type Report struct {
 	Updates   float64   // steps that moved the state so far
 	NonCausal float64   // tokens of the run that experts chose
 	Choice    bool      // experts chose in this step
+	Balance   float64   // what the balance adds to the loss
+	Z         float64   // and the z-loss
 	Count     []float64 // by expert: pairs
 	Threshold []float64 // by expert: the cutoff that routed
 	Quantile  []float64 // by expert: that of the step's logits
@@ -28,6 +30,7 @@ func ReportOf(f []float64, experts int64) Report {
 	r := Report{
 		Tokens: head[ReportTokens], Dropped: head[ReportDropped], Flooded: head[ReportFlooded],
 		Updates: head[ReportUpdates], NonCausal: head[ReportNonCausal], Choice: head[ReportChoice] != 0,
+		Balance: head[ReportBalance], Z: head[ReportZ],
 	}
 	for _, to := range []*[]float64{&r.Count, &r.Threshold, &r.Quantile, &r.Bias} {
 		*to = take(experts)
@@ -42,6 +45,10 @@ func (r *Report) Add(s Report) {
 	if r.Count == nil {
 		r.Count, r.Fan = make([]float64, len(s.Count)), make([]float64, len(s.Fan))
 		r.Pairs, r.Places = make([]float64, Places), make([]float64, Places)
+	}
+	if all := r.Tokens + s.Tokens; all > 0 { // means over tokens
+		r.Balance = (r.Balance*r.Tokens + s.Balance*s.Tokens) / all
+		r.Z = (r.Z*r.Tokens + s.Z*s.Tokens) / all
 	}
 	r.Tokens += s.Tokens
 	r.Dropped += s.Dropped

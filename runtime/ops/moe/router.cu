@@ -18,6 +18,7 @@ enum { NO_BALANCE, AUX_MICRO, AUX_STEP, LOSS_FREE, QUANTILE };  // balance
 enum { FROZEN, TRAIN, COLLECT };                             // mode
 enum { UPDATES, WEIGHT, NON_CAUSAL };                        // control
 enum { TOKENS, DROPPED, FLOODED, CHOSEN };                   // counters
+enum { LOSS_BALANCE, LOSS_Z };                               // losses, in whole parts of 2^-20
 constexpr int SCALAR_INV_TOKENS = 2, SCALAR_SKIP = 6, SCALAR_ROUTE = 10;
 
 struct Router {
@@ -50,13 +51,14 @@ struct State {
     double *control, *average;
     float *threshold, *bias, *quantile;
     int *counters, *count, *fan, *place, *hist;
+    i64* losses;
     double* report;
     int fans;
     __device__ State(void* p, const Router& r) : fans(min(r.e, 15) + 1) {
         Cut c{(char*)p};
         control = c.take<double>(16), average = c.take<double>(r.e);
         threshold = c.take<float>(r.e), bias = c.take<float>(r.e), quantile = c.take<float>(r.e);
-        counters = c.take<int>(16), count = c.take<int>(r.e), fan = c.take<int>(fans), place = c.take<int>(2 * PLACES);
+        counters = c.take<int>(16), losses = c.take<i64>(8), count = c.take<int>(r.e), fan = c.take<int>(fans), place = c.take<int>(2 * PLACES);
         hist = r.hist() ? c.take<int>((i64)r.e * BUCKETS) : nullptr;
         report = c.take<double>(16 + 4 * r.e + fans + 2 * PLACES);
     }
@@ -703,10 +705,11 @@ extern "C" __global__ void __launch_bounds__(1024) moe_usage(Args a) {
     for (int i = threadIdx.x; i <= g.e; i += 1024) g.usage[i] = n[i];
 }
 
-extern "C" __global__ void __launch_bounds__(256) moe_gate_backward(Args a) {
-    const Gradient g(a);
-    const i64 t = thread_id();
-    if (t >= g.n) return;
+// parts is x in whole parts of 2^-20; 0 for what is no number or beyond all reason.
+__device__ __forceinline__ i64 parts(double x) { return fabs(x) < 2147483648.0 ? (i64)rint(x * 1048576.0) : 0; }
+
+// gate_gradient makes the gradient of a token's logits, and says what the token adds to the router's losses.
+__device__ __forceinline__ void gate_gradient(const Args& a, const Gradient& g, i64 t, i64& balance, i64& squares) {
     const float *l = (const float*)a.p[0] + t * g.e, *dy = (const float*)a.p[5];
     const double inv = a.p[3] ? ((const double*)a.p[3])[SCALAR_INV_TOKENS] : 0;
     const Scores s(g, l);
@@ -728,14 +731,14 @@ extern "C" __global__ void __launch_bounds__(256) moe_gate_backward(Args a) {
             const double x = s.of(e);
             sum += x, middle += pairs[e] * per * x;
         }
-        middle /= sum, w = (double)g.alpha * inv;
+        middle /= sum, w = (double)g.alpha * inv, balance = parts(middle);
     }
     double lse = 0, z = 0;
     Scores p = s;
     if (counts && g.zloss != 0) {
         const Softmax q(l, g.e);
         p.softmax = true, p.top = q.top, p.sum = q.sum;
-        lse = q.lse(), z = 2 * (double)g.zloss * inv;
+        lse = q.lse(), z = 2 * (double)g.zloss * inv, squares = parts(lse * lse);
     }
 
     int j = lo;
@@ -756,6 +759,26 @@ extern "C" __global__ void __launch_bounds__(256) moe_gate_backward(Args a) {
         ((float*)a.p[7])[t * g.e + e] = plus((const float*)a.p[6], t * g.e + e, (float)v);
         j += chosen;
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256) moe_gate_backward(Args a) {
+    const Gradient g(a);
+    const i64 t = thread_id();
+    const bool losses = (g.alpha != 0 || g.zloss != 0) && a.p[4];
+    __shared__ u64 sums[2];
+    if (threadIdx.x < 2) sums[threadIdx.x] = 0;
+    __syncthreads();
+    if (t < g.n) {
+        i64 balance = 0, squares = 0;
+        gate_gradient(a, g, t, balance, squares);
+        if (losses) {  // whole numbers: their order does not matter
+            if (balance) atomicAdd(&sums[LOSS_BALANCE], (u64)balance);
+            if (squares) atomicAdd(&sums[LOSS_Z], (u64)squares);
+        }
+    }
+    if (!losses) return;
+    __syncthreads();
+    if (threadIdx.x < 2 && sums[threadIdx.x]) atomicAdd((u64*)&g.state.losses[threadIdx.x], sums[threadIdx.x]);
 }
 
 // ---- advance
@@ -832,9 +855,14 @@ extern "C" __global__ void __launch_bounds__(1024) moe_advance(Args a) {
     if (threadIdx.x == 0) {
         rep[0] = tokens, rep[1] = s.counters[DROPPED], rep[2] = s.counters[FLOODED];
         rep[3] = s.control[UPDATES], rep[4] = s.control[NON_CAUSAL], rep[5] = s.counters[CHOSEN] > 0, rep[6] = skip;
+        if (tokens > 0) {
+            rep[7] = (double)r.alpha * (double)s.losses[LOSS_BALANCE] * (1.0 / 1048576) / tokens;
+            rep[8] = (double)r.zloss * (double)s.losses[LOSS_Z] * (1.0 / 1048576) / tokens;
+        }
     }
     __syncthreads();
     for (int i = threadIdx.x; i < 16; i += 1024) s.counters[i] = 0;
+    for (int i = threadIdx.x; i < 8; i += 1024) s.losses[i] = 0;
     for (int i = threadIdx.x; i < r.e; i += 1024) s.count[i] = 0;
     for (int i = threadIdx.x; i < s.fans; i += 1024) s.fan[i] = 0;
     for (int i = threadIdx.x; i < 2 * PLACES; i += 1024) s.place[i] = 0;
