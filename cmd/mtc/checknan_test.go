@@ -60,6 +60,24 @@ func TestCheckNaN(t *testing.T) {
 	if !strings.Contains(string(checked), "finite.Check(") || strings.Contains(string(plain), "finite.Check(") {
 		t.Error("checks are to be in the run that asked for them alone")
 	}
+	digest := func(dir string) (int, string, int) {
+		run := exec.Command(filepath.Join("build", "good", "bad"), "--data", "text.txt", "--out", dir)
+		path := filepath.Join(t.TempDir(), "digest")
+		run.Env = append(os.Environ(), "MTC_DIGEST="+path)
+		text, err := run.CombinedOutput()
+		if run.ProcessState == nil {
+			t.Fatal(err)
+		}
+		lines, _ := os.ReadFile(path)
+		return run.ProcessState.ExitCode(), string(text), strings.Count(string(lines), "\n")
+	}
+	if code, text, _ := digest("unchecked"); code != exitUsage || !strings.Contains(text, "without checks") {
+		t.Errorf("a digest of a program without checks: exit %d\n%s", code, text)
+	}
+	succeed(t, "compile", "good.mt", "--check-nan")
+	if code, text, n := digest("digested"); code != 0 || n < 100 {
+		t.Errorf("a digest: exit %d, %d lines\n%s", code, n, text)
+	}
 	a, b := openTensors(t, filepath.Join("checked", "step-000003", "weights.safetensors")), openTensors(t, filepath.Join("plain", "step-000003", "weights.safetensors"))
 	for i := range a.Tensors {
 		x, y := floats(t, a, a.Tensors[i].Name), floats(t, b, a.Tensors[i].Name)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"sync/atomic"
 
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/ops/finite"
@@ -29,11 +30,26 @@ type digestLine struct {
 	Finite bool  `json:"finite"`
 }
 
+// digested counts the lines of a process; -1 where none are to be written.
+var digested atomic.Int64
+
+func init() { digested.Store(-1) }
+
+// checkDigest refuses a digest that a program without checks was asked for.
+func (p *Program) checkDigest() error {
+	if digested.Load() != 0 {
+		return nil
+	}
+	return usagef("MTC_DIGEST is set, and %s was compiled without checks", p.Plan.Model).
+		hint("compile with --check-nan: what looks at every value writes the digest too")
+}
+
 // writeDigest has every check write a line; path "" has none.
 func (p *Program) writeDigest(path string) error {
 	if path == "" {
 		return nil
 	}
+	digested.Store(0)
 	f, err := os.Create(path)
 	if err != nil {
 		return fault.New("MT0623", path, "the digest cannot be written").Wrap(err).ByCause()
@@ -54,6 +70,7 @@ func (p *Program) writeDigest(path string) error {
 		}
 		// Line by line: the run may end anywhere.
 		_ = enc.Encode(l)
+		digested.Add(1)
 		_ = w.Flush()
 	})
 	return nil

@@ -80,6 +80,9 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 	default:
 		err = usagef("there is no command `%s`", verb).hint("%s", didYouMean(verb, []string{"train", "generate", "export", "calibrate", "info"}))
 	}
+	if err == nil {
+		err = p.checkDigest()
+	}
 	return finish(err, errw)
 }
 
