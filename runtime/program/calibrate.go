@@ -105,6 +105,9 @@ func (p *Program) calibrate(args []string, out, errw io.Writer) error {
 		return err
 	}
 	defer feed.Close()
+	if err := p.inTokens(feed, run, r.data[0]); err != nil {
+		return err
+	}
 	if err := preflight(p.Plan, false); err != nil {
 		return err
 	}

@@ -248,3 +248,20 @@ func (s *session) asItWas(kept string, o pack.Options, errw io.Writer) {
 			strings.Join(o.In, ", "), kept)
 	}
 }
+
+// inTokens refuses data that is read as bytes, or that another tokenizer made, for a run that has
+// a tokenizer.
+func (p *Program) inTokens(feed *data.Feed, run, path string) error {
+	own := filepath.Join(run, packed.TokenizerDir, "tokenizer.json")
+	if _, err := os.Stat(own); err != nil || p.Plan.Vocab <= tokenizer.ByteVocab {
+		return nil
+	}
+	switch {
+	case feed.Bytes:
+		return fault.New("MT0676", path, "the data is text, and %s reads the tokens of its tokenizer", p.Plan.Model).
+			Help("`mtc data pack %s -o DIR --tokenizer %s` makes them; then give `--data DIR`", fault.Shell(path), fault.Shell(filepath.Dir(own)))
+	case feed.Hash != "":
+		return sameTokenizer(own, feed.Hash, path)
+	}
+	return nil
+}

@@ -65,6 +65,9 @@ func (p *Program) sampleRouting(args []string, out io.Writer) error {
 		return err
 	}
 	defer feed.Close()
+	if err := p.inTokens(feed, filepath.Dir(filepath.Clean(c.Path)), paths[0]); err != nil {
+		return err
+	}
 	if err := preflight(p.Plan, true); err != nil {
 		return err
 	}
