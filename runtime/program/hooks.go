@@ -49,6 +49,9 @@ func (s *session) routed(step int64) error {
 	if s.routing == nil {
 		return nil
 	}
+	if err := s.routing.evaluated(s.engine); err != nil {
+		return err
+	}
 	fmt.Fprint(s.outw, s.routing.line(step, s.train.Steps))
 	return s.routing.write(step)
 }

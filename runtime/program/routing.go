@@ -1,6 +1,7 @@
 package program
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -30,7 +31,8 @@ type routing struct {
 	shown    []moe.Report // since the last line for people
 	starving []string     // what was last warned of, by router
 	flooded  []bool
-	last     int64 // step of the last line
+	frozen   []float64 // pairs that the last evaluation dropped
+	last     int64     // step of the last line
 }
 
 // openRouting starts following; nil for a model without routers.
@@ -45,7 +47,7 @@ func (s *session) openRouting(errw io.Writer) (*routing, error) {
 	}
 	return &routing{
 		plan: s.plan, file: f, errw: errw, every: max(1, s.train.Steps/routingLines),
-		since: make([]moe.Report, n), shown: make([]moe.Report, n), starving: make([]string, n), flooded: make([]bool, n), last: -1,
+		since: make([]moe.Report, n), shown: make([]moe.Report, n), starving: make([]string, n), flooded: make([]bool, n), frozen: make([]float64, n), last: -1,
 	}, nil
 }
 
@@ -99,6 +101,36 @@ func (r *routing) step(m *engine.Metrics) error {
 	return nil
 }
 
+// evaluated reads how many pairs the evaluation that just ended has dropped.
+func (r *routing) evaluated(e *engine.Engine) error {
+	for i := range r.plan.Routers {
+		q := &r.plan.Routers[i]
+		var b [8]byte
+		p := e.Ptr(q.State, 0).At(q.Report + 8*moe.ReportFrozen)
+		if err := e.Device().Read(b[:], p); err != nil {
+			return err
+		}
+		r.frozen[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[:]))
+		clear(b[:])
+		if err := e.Device().Write(p, b[:]); err != nil {
+			return err
+		}
+		if r.frozen[i] > 0 {
+			r.flood(i)
+		}
+	}
+	return nil
+}
+
+// flood says that a plan's rows did not do, once.
+func (r *routing) flood(i int) {
+	if q := &r.plan.Routers[i]; !r.flooded[i] {
+		r.flooded[i] = true
+		fmt.Fprintf(r.errw, "note: %s: more tokens passed the cutoffs than the plan has rows for, %d a token; those of the lowest logits were dropped (`rows = N` in `moe` makes room)\n",
+			q.Name, q.Slots)
+	}
+}
+
 // routerLoss is what all routers of a plan added to the loss of a step.
 func routerLoss(p *plan.Plan, m *engine.Metrics) (sum float64) {
 	for i := range p.Routers {
@@ -116,6 +148,7 @@ func (r *routing) write(step int64) error {
 	line := moe.Line{Step: step}
 	for i := range r.plan.Routers {
 		l, _ := layerOf(&r.plan.Routers[i], &r.since[i])
+		l.Evaluated = r.frozen[i]
 		line.Layers = append(line.Layers, l)
 		r.since[i] = moe.Report{}
 	}
@@ -163,6 +196,13 @@ func (r *routing) line(step, steps int64) string {
 	if dropped > 0 {
 		more = append(more, fmt.Sprintf("%.2g%% of pairs dropped", 100*dropped))
 	}
+	frozen := 0.0
+	for _, n := range r.frozen {
+		frozen += n
+	}
+	if frozen > 0 {
+		more = append(more, telemetry.Group(int64(frozen))+" pairs dropped in evaluation")
+	}
 	if balance > 0 || z > 0 {
 		more = append(more, fmt.Sprintf("beside the loss: balance %.3g, z %.3g", balance, z))
 	}
@@ -192,10 +232,8 @@ func (r *routing) warn(i int, d moe.Digest) {
 		fmt.Fprintf(r.errw, "note: %s: %s less than a tenth of its share of tokens\n", q.Name, what)
 	}
 	r.starving[i] = text
-	if d.Dropped > 0 && !r.flooded[i] {
-		r.flooded[i] = true
-		fmt.Fprintf(r.errw, "note: %s: more tokens passed the cutoffs than the plan has rows for, %d a token; those of the lowest logits were dropped (`rows = N` in `moe` makes room)\n",
-			q.Name, q.Slots)
+	if d.Dropped > 0 {
+		r.flood(i)
 	}
 }
 

@@ -97,6 +97,7 @@ const (
 	ReportSkipped          // 1: the state did not move
 	ReportBalance          // what the balance adds to the loss
 	ReportZ                // what the z-loss does
+	ReportFrozen           // pairs that evaluation dropped since the last step: it leaves all else as it is
 	ReportLists     = 16   // count [E], threshold [E] (the step's), quantile [E], bias [E], fan [FanOuts(E)], place [2, Places]
 )
 

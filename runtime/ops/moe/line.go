@@ -25,6 +25,7 @@ type Layer struct {
 	Dropped   float64   `json:"dropped"`                // share of pairs beyond the plan's rows
 	Flooded   int64     `json:"flooded"`                // micro-batches in which that happened
 	NonCausal int64     `json:"noncausal_tokens"`       // of the run so far
+	Evaluated float64   `json:"eval_dropped,omitempty"` // pairs that the last evaluation dropped
 	Balance   float64   `json:"balance_loss,omitempty"` // what the balance adds to the loss
 	Z         float64   `json:"z_loss,omitempty"`       // and the z-loss
 }

@@ -579,7 +579,10 @@ extern "C" __global__ void __launch_bounds__(256) moe_layout(Args a) {
         const int row = part[warp][e] + __popc(those & ((1u << lane) - 1));
         out.rows[next++] = row, out.token[row] = (int)t, out.expert[row] = e;
     }
-    if (!tally) return;
+    if (!tally) {
+        if (thread_id() == 0 && g.floods()) g.state.report[9] += (double)(g.s.head[TOTAL] - g.most());
+        return;
+    }
     if (counts) {
         const int at = (int)(t % g.seq * PLACES / g.seq);
         atomicAdd(&tokens, 1);

@@ -121,6 +121,9 @@ func selectCPU(c device.CPU, a *device.Args) {
 	dropped := s.drop(s.n * int64(s.Slots))
 	s.write(a.P[4])
 	if s.mode == RouteFrozen {
+		if dropped > 0 {
+			s.state.report[ReportFrozen] += float64(dropped)
+		}
 		return
 	}
 	if !s.Observed {
