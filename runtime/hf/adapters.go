@@ -49,6 +49,9 @@ func parts(e *plan.Foreign, k int, shapes Shapes) []part {
 // adaptersOf reads the adapters of a tensor: those beside the parameters that lie in it.
 func (x *exporter) adaptersOf(e *plan.Foreign, k int) ([]adapter, error) {
 	l := &x.Plan.LoRA
+	if _, err := foreignShape(e, ShapesOf(x.Plan)); err != nil {
+		return nil, err // parts of a join that are not alike
+	}
 	var out []adapter
 	for _, p := range parts(e, k, ShapesOf(x.Plan)) {
 		for i := range l.Adapters {
