@@ -11,7 +11,7 @@ GOSRC    := $(shell $(GO) env GOROOT)/src
 RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/... ./e2e/invariants
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check tokenizer-check cuda-sdk cuda-build bench-gpu experiment-et
+.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check lora-check tokenizer-check cuda-sdk cuda-build bench-gpu experiment-et
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench-gpu: cuda-sdk ## training steps on a GPU beside what others reach: builds 
 
 hf-check: build ## exports against transformers (needs Python with torch and transformers; PYTHON=...)
 	$(PYTHON) tools/fixtures/hf_check.py $(MTC)
+
+lora-check: build ## exports of adapters against PEFT (needs Python with torch, transformers and peft; PYTHON=...)
+	$(PYTHON) tools/fixtures/lora_check.py $(MTC)
 
 tokenizer-check: ## tokenizers against Hugging Face's `tokenizers` on 12 MB of mixed text (needs Python with tokenizers)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(PYTHON) tools/fixtures/tokenizers_check.py --big "$$dir" 10 && \
