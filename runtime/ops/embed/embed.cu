@@ -67,9 +67,22 @@ __device__ __forceinline__ int passes(i64 v) {
     return n;
 }
 
-__device__ __forceinline__ Sorted entry(const Args& a, int pass, i64 r) {
-    if (pass > 0) return list(a, (pass - 1) % 2)[r];
-    return Sorted{((const u32*)a.p[0])[r], (u32)r};
+// entries are what a warp has of a chunk, read before any of it is used: lane l has the rows l, l + 32, ...
+#define EACH (CHUNK / 32)
+__device__ __forceinline__ void entries(const Args& a, int pass, i64 start, Sorted (&e)[EACH]) {
+    const i64 rows = a.i[0];
+    const Sorted* from = pass > 0 ? list(a, (pass - 1) % 2) : nullptr;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const i64 r = start + k * 32 + threadIdx.x;
+        if (r >= rows) {
+            e[k] = Sorted{~0u, 0};
+        } else if (from) {
+            e[k] = from[r];
+        } else {
+            e[k] = Sorted{((const u32*)a.p[0])[r], (u32)r};
+        }
+    }
 }
 __device__ __forceinline__ const Sorted* sorted(const Args& a) { return list(a, (passes(a.i[1]) - 1) % 2); }
 
@@ -85,11 +98,15 @@ extern "C" __global__ void __launch_bounds__(MAP_THREADS) embed_start(Args a) {
 // pass's bits. Sums of whole numbers are the same in any order.
 __device__ __forceinline__ void count_pass(const Args& a, int pass) {
     __shared__ u32 n[BINS];
-    const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK, end = imin(rows, start + CHUNK);
+    const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK;
+    Sorted e[EACH];
+    entries(a, pass, start, e);
     for (int b = threadIdx.x; b < BINS; b += 32) n[b] = 0;
     __syncwarp();
-    for (i64 r = start + threadIdx.x; r < end; r += 32) {
-        const u32 id = entry(a, pass, r).id;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        if (start + k * 32 + threadIdx.x >= rows) break;
+        const u32 id = e[k].id;
         if (pass == 0 && (id >= a.i[1] || a.i[1] > 1 << (3 * BIN_BITS))) __trap();
         atomicAdd(&n[id >> (pass * BIN_BITS) & (BINS - 1)], 1u);
     }
@@ -133,24 +150,22 @@ __device__ __forceinline__ void scan_pass(const Args& a, int pass) {
 __device__ __forceinline__ void place_pass(const Args& a, int pass) {
     __shared__ u32 next[BINS];
     const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK;
+    Sorted e[EACH];
+    entries(a, pass, start, e);
     for (int b = threadIdx.x; b < BINS; b += 32) next[b] = counts(a)[b * num_chunks(rows) + blockIdx.x];
     __syncwarp();
     Sorted* to = list(a, pass % 2);
-    for (int k = 0; k < CHUNK; k += 32) {
-        const i64 r = start + k + threadIdx.x;
-        Sorted s = {0, 0};
-        u32 bin = BINS;  // of a lane without a row
-        if (r < rows) {
-            s = entry(a, pass, r);
-            bin = s.id >> (pass * BIN_BITS) & (BINS - 1);
-        }
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const bool is = start + k * 32 + threadIdx.x < rows;
+        const u32 bin = is ? e[k].id >> (pass * BIN_BITS) & (BINS - 1) : BINS;  // of a lane without a row
         const u32 same = __match_any_sync(FULL, bin);
         const u32 before = __popc(same & ((1u << threadIdx.x) - 1));
         u32 at = 0;
-        if (bin < BINS) at = next[bin] + before;
+        if (is) at = next[bin] + before;
         __syncwarp();
-        if (bin < BINS) {
-            to[at] = s;
+        if (is) {
+            to[at] = e[k];
             if (before == 0) next[bin] += __popc(same);
         }
         __syncwarp();
@@ -179,25 +194,32 @@ template <int E> __device__ __forceinline__ void walk(const Args& a, const Sorte
     bool continues = s[0].id == s[1].id;
     constexpr int AHEAD = 8;
     for (int k = 0; k < n; k += AHEAD) {
-        float v[AHEAD][E];
-#pragma unroll
-        for (int j = 0; j < AHEAD; j++)
-            if (k + j < n) load<E>(dy + (i64)s[1 + k + j].row * d, v[j]);
+        // Rows, and what they are added to where a run ends, are read before the first is used. An id has
+        // one run in the tile, so nothing that is read is written here before.
+        Words<E * (int)sizeof(act_t)> v[AHEAD];
+        float old[AHEAD][E];
 #pragma unroll
         for (int j = 0; j < AHEAD; j++) {
             if (k + j >= n) break;
+            v[j].ld(dy + (i64)s[1 + k + j].row * d);
+            const u32 id = s[1 + k + j].id;
+            if (id != s[2 + k + j].id && id != s[0].id) load<E>(dw + id * d, old[j]);
+        }
 #pragma unroll
-            for (int e = 0; e < E; e++) acc[e] += v[j][e];
+        for (int j = 0; j < AHEAD; j++) {
+            if (k + j >= n) break;
+            float x[E];
+            unpack<E>(v[j], x, act_t());
+#pragma unroll
+            for (int e = 0; e < E; e++) acc[e] += x[e];
             const u32 id = s[1 + k + j].id;
             if (id == s[2 + k + j].id) continue;
             if (continues) {
                 store<E>(part(a, 0, tile) + c, acc);
             } else {
-                float old[E];
-                load<E>(dw + id * d, old);
 #pragma unroll
-                for (int e = 0; e < E; e++) old[e] += acc[e];
-                store<E>(dw + id * d, old);
+                for (int e = 0; e < E; e++) old[j][e] += acc[e];
+                store<E>(dw + id * d, old[j]);
             }
             continues = false;
 #pragma unroll
