@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatrain/mtc/runtime/data/packed"
 	"github.com/megatrain/mtc/runtime/tokenizer"
 )
 
@@ -168,5 +169,76 @@ func TestFinetuneTutorial(t *testing.T) {
 	code, _, errw := call("run", "chat.mt", "--from", "Qwen2.5-0.5B-Instruct", "--data", "bytes.packed", "--out", "runs/x")
 	if code != exitInput || !strings.Contains(errw, "MT0606") && !strings.Contains(errw, "MT0674") {
 		t.Errorf("exit %d\n%s", code, errw)
+	}
+}
+
+// Fine-tuning by epochs gives the losses and norms that PyTorch gives, step by step, however the
+// documents lie in rows and the rows in micro-batches: here a batch has more rows than there are
+// documents, so every step is the part of a window that an epoch ends with.
+func TestFinetuneEqualsPyTorch(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command to build programs with")
+	}
+	from, err := filepath.Abs("../../runtime/hf/testdata/llama2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(from), "finetune.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want struct {
+		Docs, Learn [][]int32
+		Loss, Norm  []float64
+	}
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	w, err := packed.Create("data", packed.Manifest{Apart: true, Loss: "assistant", Tokenizer: packed.Tokenizer{Name: "ids", Hash: "ids", Vocab: 48}}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ids := range want.Docs {
+		learn := make([]bool, len(ids))
+		for j, l := range want.Learn[i] {
+			learn[j] = l != 0
+		}
+		if err := w.Add(ids, learn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(packed.Source{}); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "import", from, "-o", "m.mt")
+	for i, flags := range [][]string{
+		{"--set", "train.batch=8 rows"}, {"--set", "train.batch=8 rows", "--micro-batch", "1"},
+		{"--set", "train.batch=6 rows", "--set", "train.documents=packed", "--micro-batch", "2", "--placement", "stream"},
+	} {
+		out := fmt.Sprintf("run%d", i)
+		succeed(t, append([]string{"run", "m.mt", "--from", from, "--data", "data", "--epochs", "3", "--out", out, "--set", "train.seq=16",
+			"--set", "train.eval=none", "--set", "train.lr=constant(peak = 1e-3)"}, flags...)...)
+		lines, err := os.ReadFile(filepath.Join(out, "metrics.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := 0
+		for line := range strings.Lines(string(lines)) {
+			var m struct {
+				Loss float64
+				Norm float64 `json:"grad_norm"`
+			}
+			if err := json.Unmarshal([]byte(line), &m); err != nil || m.Loss == 0 {
+				continue
+			}
+			if step < len(want.Loss) && (math.Abs(m.Loss-want.Loss[step]) > 2e-6*want.Loss[step] || math.Abs(m.Norm-want.Norm[step]) > 1e-5*want.Norm[step]) {
+				t.Errorf("%v, step %d: loss %.9g and norm %.9g, PyTorch has %.9g and %.9g", flags, step+1, m.Loss, m.Norm, want.Loss[step], want.Norm[step])
+			}
+			step++
+		}
+		if step != len(want.Loss) {
+			t.Errorf("%v: %d steps, wanted %d", flags, step, len(want.Loss))
+		}
 	}
 }
