@@ -36,9 +36,9 @@ model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, router = none) {
 train {
   seq       = 512
   batch     = 65536 tokens
-  steps     = 1200
+  steps     = 1000
   optimizer = adamw(beta1 = 0.9, beta2 = 0.95, decay = 0.0)
-  lr        = wsd(peak = 2e-3, warmup = 60, decay = 240, final = 0)
+  lr        = wsd(peak = 3e-3, warmup = 50, decay = 200, final = 0)
   clip      = 1.0
   eval      = every(400, batches = 80)
   seed      = 1

@@ -2,7 +2,8 @@
 // seed, all on the same data in the same order, and writes a table with paired confidence
 // intervals and figures. Runs that are done are kept in OUT/results.jsonl, so that it goes on
 // where it was stopped and can be spread over several sittings. The programs are in OUT/build;
-// with --build it only makes them, so that they can be taken to a machine without a compiler.
+// with --build it only makes them, so that they can be taken to a machine without a compiler. Several
+// of these commands can share a folder: each takes the runs that no other has begun.
 //
 //	go run ./tools/experiments/et --mtc bin/mtc --data CORPUS --out runs/et [--target cuda] [--steps N] [--arms A;B] [--minutes M]
 package main
@@ -44,6 +45,7 @@ type options struct {
 	steps   int64
 	minutes float64
 	build   bool
+	table   bool
 }
 
 func main() {
@@ -67,6 +69,7 @@ func run() error {
 	flag.StringVar(&o.devices, "devices", "0", "GPUs to use at once, with commas: a run takes one")
 	flag.Float64Var(&o.minutes, "minutes", 0, "begin no run after so many minutes; 0: all")
 	flag.BoolVar(&o.build, "build", false, "only make the programs")
+	flag.BoolVar(&o.table, "table", false, "only write the table and figures of what is done")
 	flag.StringVar(&o.report, "report", "", "write the table and figures to this .md; default OUT/et.md")
 	flag.Parse()
 	text, err := os.ReadFile(o.manifest)
@@ -79,6 +82,13 @@ func run() error {
 	}
 	if o.steps == 0 {
 		o.steps = m.Steps
+	}
+	if o.table {
+		done, err := read(o.out)
+		if err != nil {
+			return err
+		}
+		return write(o.out, o.report, &m, done)
 	}
 	if o.data == "" && !o.build {
 		return errors.New("--data is missing")
@@ -101,7 +111,10 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if done, err = all(&o, &m, done); err != nil {
+	if err := all(&o, &m, done); err != nil {
+		return err
+	}
+	if done, err = read(o.out); err != nil {
 		return err
 	}
 	return write(o.out, o.report, &m, done)
@@ -109,7 +122,7 @@ func run() error {
 
 // all does the runs that are not done yet, one a device at a time, all arms of a seed before the
 // next seed: so whatever the time allows is paired.
-func all(o *options, m *manifest, done []result) ([]result, error) {
+func all(o *options, m *manifest, done []result) error {
 	type job struct {
 		arm  arm
 		seed int64
@@ -117,7 +130,7 @@ func all(o *options, m *manifest, done []result) ([]result, error) {
 	var todo []job
 	for _, seed := range m.Seeds {
 		for _, a := range m.Arms {
-			if !slices.ContainsFunc(done, func(r result) bool { return r.Arm == a.Name && r.Seed == seed && r.Steps == o.steps }) {
+			if !has(done, a.Name, seed, o.steps) {
 				todo = append(todo, job{a, seed})
 			}
 		}
@@ -131,11 +144,13 @@ func all(o *options, m *manifest, done []result) ([]result, error) {
 	next := func() (j job, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(todo) == 0 || len(errs) > 0 || o.minutes > 0 && time.Since(began).Minutes() > o.minutes {
-			return j, false
+		for len(todo) > 0 && len(errs) == 0 && (o.minutes == 0 || time.Since(began).Minutes() < o.minutes) {
+			j, todo = todo[0], todo[1:]
+			if claim(o, j.arm.Name, j.seed) {
+				return j, true
+			}
 		}
-		j, todo = todo[0], todo[1:]
-		return j, true
+		return j, false
 	}
 	for device := range strings.SplitSeq(o.devices, ",") {
 		wg.Go(func() {
@@ -143,7 +158,6 @@ func all(o *options, m *manifest, done []result) ([]result, error) {
 				r, err := train(o, m, j.arm, j.seed, device)
 				mu.Lock()
 				if err == nil {
-					done = append(done, r)
 					err = keep(o.out, r)
 				}
 				if err != nil {
@@ -159,5 +173,5 @@ func all(o *options, m *manifest, done []result) ([]result, error) {
 	if len(todo) > 0 {
 		fmt.Printf("%d runs are left\n", len(todo))
 	}
-	return done, errors.Join(errs...)
+	return errors.Join(errs...)
 }

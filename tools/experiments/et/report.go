@@ -44,20 +44,32 @@ func paired(a, b map[int64]float64) (diff, half float64, n int) {
 	return mean, quantile[len(d)-1] * sd / math.Sqrt(float64(len(d))), len(d)
 }
 
+// against is an arm's difference to the baseline, with its interval where there are two seeds.
+func against(by map[string]map[int64]float64, arm, baseline string) string {
+	diff, half, n := paired(by[arm], by[baseline])
+	switch {
+	case arm == baseline || n == 0:
+		return "-"
+	case n == 1:
+		return fmt.Sprintf("%+.4f", diff)
+	}
+	return fmt.Sprintf("%+.4f ± %.4f", diff, half)
+}
+
 // write writes the table and a figure.
 func write(out, path string, m *manifest, done []result) error {
 	if path == "" {
 		path = filepath.Join(out, "et.md")
 	}
-	by := map[string]map[int64]float64{}
+	by, gapOf := map[string]map[int64]float64{}, map[string]map[int64]float64{}
 	for _, r := range done {
 		if by[r.Arm] == nil {
-			by[r.Arm] = map[int64]float64{}
+			by[r.Arm], gapOf[r.Arm] = map[int64]float64{}, map[int64]float64{}
 		}
-		by[r.Arm][r.Seed] = r.Eval
+		by[r.Arm][r.Seed], gapOf[r.Arm][r.Seed] = r.Eval, r.Eval-r.Train
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| arm | seeds | evaluation loss | sd | less %s, 95 %% | evaluation less training | experts a token | products, of dense | max vio | cv | no expert |\n|---|---|---|---|---|---|---|---|---|---|---|\n", m.Baseline)
+	fmt.Fprintf(&b, "| arm | seeds | evaluation loss | sd | less %s, 95 %% | evaluation less training | less %s, 95 %% | experts a token | products, of dense | max vio | cv | no expert |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n", m.Baseline, m.Baseline)
 	for _, a := range m.Arms {
 		var evals, gaps, fans, vios, cvs, none []float64
 		for _, r := range done {
@@ -80,15 +92,8 @@ func write(out, path string, m *manifest, done []result) error {
 		if a.Router != "none" {
 			usage = fmt.Sprintf("%.3f | %.3f | %.2f | %.3f | %.1f %%", fan, (m.Products+(fan-1)*m.Expert)/m.Products, vio, cv, 100*no)
 		}
-		diff := "-"
-		if a.Name != m.Baseline {
-			if d, half, n := paired(by[a.Name], by[m.Baseline]); n > 1 {
-				diff = fmt.Sprintf("%+.4f ± %.4f", d, half)
-			} else if n == 1 {
-				diff = fmt.Sprintf("%+.4f", d)
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f | %s | %+.4f | %s |\n", a.Name, len(evals), mean, sd, diff, gap, usage)
+		fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f | %s | %+.4f | %s | %s |\n",
+			a.Name, len(evals), mean, sd, against(by, a.Name, m.Baseline), gap, against(gapOf, a.Name, m.Baseline), usage)
 	}
 	fmt.Print("\n" + b.String())
 	if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {

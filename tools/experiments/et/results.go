@@ -8,6 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 )
 
 // result is what one run gave.
@@ -70,4 +74,31 @@ func keep(out string, r result) error {
 		_, err = f.Write(append(text, '\n'))
 	}
 	return errors.Join(err, f.Close())
+}
+
+// has tells whether a run is among the results.
+func has(done []result, arm string, seed, steps int64) bool {
+	return slices.ContainsFunc(done, func(r result) bool { return r.Arm == arm && r.Seed == seed && r.Steps == steps })
+}
+
+// claim takes a run for this process, and tells whether nobody else did it or does it. What a
+// process took that has ended may be taken again.
+func claim(o *options, arm string, seed int64) bool {
+	name := filepath.Join(o.out, fmt.Sprintf("%s-%d.claim", slug(arm), seed))
+	if text, err := os.ReadFile(name); err == nil {
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err == nil && pid != os.Getpid() && syscall.Kill(pid, 0) == nil {
+			return false
+		}
+		os.Remove(name)
+	}
+	if done, err := read(o.out); err != nil || has(done, arm, seed, o.steps) {
+		return false
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return false
+	}
+	_, err = fmt.Fprintln(f, os.Getpid())
+	return errors.Join(err, f.Close()) == nil
 }
