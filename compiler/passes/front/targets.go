@@ -109,10 +109,35 @@ func (f *targetFinder) mark(name loraName, taken map[*ir.Node]bool) {
 		found = true
 		taken[l.node] = true
 	}
-	if !found {
-		f.s.errorf(codeLoRA, name.at, "no linear of `%s` is called `%s`", f.s.Model.Name, name.text).
-			Hint("%s", suggest.HintOr(name.text, append(f.possible(), "all")))
+	if !found && !f.s.full() {
+		d := f.s.errorf(codeLoRA, name.at, "no linear of `%s` is called `%s`", f.s.Model.Name, name.text)
+		if here := f.elsewhere(name.text); len(here) > 0 {
+			d.Hint("what other programs call `%s` is %s here", name.text, suggest.List(here))
+		} else {
+			d.Hint("%s", suggest.HintOr(name.text, append(f.possible(), "all")))
+		}
 	}
+}
+
+// elsewhere are the linears that the model's maps give this name: `q_proj` is q.
+func (f *targetFinder) elsewhere(name string) []string {
+	var out []string
+	for _, m := range f.s.Model.Maps {
+		for _, e := range m.Entries {
+			for _, foreign := range e.Names {
+				if foreign = strings.TrimSuffix(foreign, ".weight"); foreign != name && !strings.HasSuffix(foreign, "."+name) {
+					continue
+				}
+				for _, p := range e.Targets {
+					short := withoutIndex(strings.TrimSuffix(p.Path, ".weight"))
+					if short = short[strings.LastIndexByte(short, '.')+1:]; slices.Contains(f.possible(), short) && !slices.Contains(out, short) {
+						out = append(out, short)
+					}
+				}
+			}
+		}
+	}
+	return out
 }
 
 // possible are the last parts of the names of linears that may have an adapter.
