@@ -156,3 +156,26 @@ func TestTemplateErrorsNameTheLine(t *testing.T) {
 		}
 	}
 }
+
+// Long conversations and long turns end, with a reason if need be: finding turns is quadratic in
+// their number, and linear in their length.
+func TestLongConversationsEnd(t *testing.T) {
+	tm, err := Compile("t", "{% for m in messages %}<{{ m.role }}>{{ m.content.split('</think>')[-1] | trim if loop.index < 3 else m.content }}.{% endfor %}"+
+		"{% if add_generation_prompt %}<assistant>{% endif %}", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var many Conversation
+	for range 4000 {
+		many.Messages = append(many.Messages, NewMessage("user", "a"), NewMessage("assistant", "b"))
+	}
+	if _, _, err := tm.Spans(many); err == nil || !strings.Contains(err.Error(), "8000 turns") {
+		t.Errorf("8000 turns: %v", err)
+	}
+	long := Conversation{Messages: []Message{NewMessage("user", "a"),
+		NewMessage("assistant", strings.Repeat("a", 1<<20)+"</think>"+strings.Repeat("a", 1<<20)), NewMessage("user", "a")}}
+	text, spans, err := tm.Spans(long)
+	if err != nil || len(spans) != 1 || spans[0].To-spans[0].From != 1<<20+1 || text[spans[0].To-1] != '.' {
+		t.Errorf("a long turn: %v, %v", spans, err)
+	}
+}

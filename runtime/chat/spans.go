@@ -21,6 +21,10 @@ func (t *Template) Spans(c Conversation) (text string, spans []jinja.Span, err e
 	if err != nil || t.t.Marked {
 		return text, spans, err
 	}
+	if turns := c.said(); turns > 1 && (turns*len(c.Messages) > maxTurns*maxTurns || turns*(len(text)>>10) > maxWork>>10) {
+		return "", nil, fault.New("MT0671", t.name, "the conversation has %d turns and %d bytes, more than what the assistant says is looked for in, turn by turn", len(c.Messages), len(text)).
+			Help("put `{%% generation %%}` and `{%% endgeneration %%}` around it in the template, or split the conversation")
+	}
 	done := 0
 	for i, m := range c.Messages {
 		if role, _ := m.Get("role"); role != "assistant" {
@@ -35,6 +39,23 @@ func (t *Template) Spans(c Conversation) (text string, spans []jinja.Span, err e
 		done = s.To
 	}
 	return text, spans, nil
+}
+
+// Each turn takes renderings of all that stands before it: these bound their messages and their
+// bytes, each to about ten seconds.
+const (
+	maxTurns = 1500
+	maxWork  = 8 << 30
+)
+
+// said is the number of the assistant's turns.
+func (c Conversation) said() (n int) {
+	for _, m := range c.Messages {
+		if role, _ := m.Get("role"); role == "assistant" {
+			n++
+		}
+	}
+	return n
 }
 
 // upTo is a conversation of the first n turns.
@@ -97,15 +118,12 @@ func (t *Template) byMark(c Conversation, i int, text string) (jinja.Span, bool)
 		closeAt -= len(markOpen)
 	case from < 0:
 		// Only what is left of the content: the longest end of it before the mark.
-		tail := got[:closeAt]
-		from = closeAt
-		for n := len(body); n > 0; n-- {
-			if strings.HasSuffix(tail, body[len(body)-n:]) {
-				// White space may be what the template wrote before it.
-				from = closeAt - len(strings.TrimSpace(body[len(body)-n:]))
-				break
-			}
+		n := 0
+		for n < min(len(body), closeAt) && body[len(body)-n-1] == got[closeAt-n-1] {
+			n++
 		}
+		// White space may be what the template wrote before it.
+		from = closeAt - len(strings.TrimSpace(body[len(body)-n:]))
 	default:
 		return jinja.Span{}, false
 	}
