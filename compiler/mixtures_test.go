@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/megatrain/mtc/lang/diag"
@@ -37,12 +38,19 @@ func TestUnusualMixtures(t *testing.T) {
 			"train { seq = 16; batch = 64 tokens; clip = 1.0; eval = every(3); lr = 1e-3; steps = 9 }\n"
 		for _, o := range []Options{
 			{}, {MicroBatch: 1, Recompute: "all"}, {Placement: "stream", MicroBatch: 2}, {Placement: "stream", Recompute: "all", MicroBatch: 1, Slots: 1, GradSlots: 1},
+			{Placement: "stream", MicroBatch: 1, Groups: 2}, {Placement: "stream", MicroBatch: 1, Groups: 2, GradHome: "device", Recompute: "all"},
 			{Target: "cuda", Recompute: "all"}, {Target: "cuda", Placement: "stream", MicroBatch: 1, SaveInputs: "all"},
 		} {
 			t.Run(name+"/"+o.Target+o.Placement+o.Recompute, func(t *testing.T) {
 				o.Path, o.Text = "m.mt", []byte(text)
 				var diags diag.List
 				r, err := Compile(context.Background(), o, &diags)
+				if o.Groups > 1 && strings.Contains(name, "a step's") {
+					if err == nil || !strings.Contains(err.Error(), "looks at a whole step") {
+						t.Errorf("groups of a step that a router looks at as a whole: %v", err)
+					}
+					return
+				}
 				if err != nil {
 					t.Fatal(err)
 				}

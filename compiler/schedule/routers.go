@@ -76,18 +76,12 @@ func looksAtStep(r *ir.Router) bool {
 }
 
 // checkRouters refuses what routers cannot be scheduled with: counts of a whole step must be
-// there before what depends on them, and the outcome of a step must be known on the device.
+// there before what depends on them, the next layer among it.
 func (b *builder) checkRouters() error {
 	for _, ub := range b.prog.Units {
 		r := ub.Unit.Router
-		if r == nil || b.groups == 1 {
-			continue
-		}
-		switch {
-		case looksAtStep(r):
+		if r != nil && b.groups > 1 && looksAtStep(r) {
 			return fmt.Errorf("the router of %s looks at a whole step, whose micro-batches must be one group, not %d", r.Path, b.groups)
-		case b.hostNorms():
-			return fmt.Errorf("with a mixture of experts in a stream micro-batches are one group, not %d: the router of %s moves on the device by what the step gave", b.groups, r.Path)
 		}
 	}
 	return nil
@@ -117,9 +111,11 @@ func (b *builder) bindRouted(t *plan.Task) {
 }
 
 // advance emits what moves the routers' states after a step, and brings their reports to the
-// host.
-func (b *builder) advance() {
+// host. It returns the task that brings the last one, which comes after the step's outcome; -1 without
+// routers.
+func (b *builder) advance() (told int) {
 	p := b.p
+	told = -1
 	for i := range p.Routers {
 		r := &p.Routers[i]
 		t := b.task(plan.Compute, device.Compute)
@@ -134,6 +130,7 @@ func (b *builder) advance() {
 		r := &p.Routers[i]
 		t := b.task(plan.Report, device.D2H)
 		t.Unit = r.Unit
-		b.copyTask(t, p.HostRouters, r.At, r.State, r.Report, r.Reports)
+		told = b.copyTask(t, p.HostRouters, r.At, r.State, r.Report, r.Reports)
 	}
+	return told
 }

@@ -212,13 +212,15 @@ func (b *builder) endStep() {
 		b.joinNorms()
 	}
 	id := b.reduce(lane, true)
-	b.advance()
-	switch {
-	case !b.hostNorms():
-		id = b.report()
-	case b.clip && b.somehow(b.staying):
-		// What is updated on the device needs the factor there.
+	if b.hostNorms() && (b.clip && b.somehow(b.staying) || len(b.p.Routers) > 0) {
+		// What is updated on the device needs the factor there, and routers whether the step counts.
 		b.copyTask(b.task(plan.Feed, device.H2D), b.p.Scalars, 0, b.p.Results, 0, b.p.Buffers[b.p.Scalars].Bytes)
+	}
+	if told := b.advance(); told >= 0 {
+		id = told
+	}
+	if !b.hostNorms() {
+		id = b.report()
 	}
 	b.results[b.list] = id
 	if b.updates != nil {

@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
+
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -203,7 +205,7 @@ func (v *verifier) walk(lists []plan.List) error {
 				return fmt.Errorf("task %s: %w", TaskName(p, t), err)
 			}
 		}
-		if err := c.leave(); err != nil {
+		if err := errors.Join(c.leave(), h.leave()); err != nil {
 			return fmt.Errorf("list %s: %w", l, err)
 		}
 		if l == plan.First || l == plan.Steady {
@@ -234,6 +236,7 @@ type hbWalk struct {
 	lanes   [device.NumLanes]clock
 	events  [2][]record // by parity of the step that recorded them
 	results []int32     // by step: position of the task that completed Results, -1
+	reports []int32     // of this list: positions of the copies that the host reads
 }
 
 // enter begins a list. What the host has waited for holds for everything submitted after.
@@ -245,6 +248,22 @@ func (h *hbWalk) enter(step int, l plan.List) {
 		}
 	}
 	h.results = append(h.results, -1)
+	h.reports = h.reports[:0]
+}
+
+// leave checks that all which the host is told of a step is there when it looks.
+func (h *hbWalk) leave() error {
+	at := h.results[h.step]
+	if at < 0 {
+		return nil
+	}
+	for _, r := range h.reports {
+		t := &h.v.p.Tasks[h.ids[r]]
+		if h.clocks[at][t.Lane] < r {
+			return fmt.Errorf("task %s: the host looks at what it brings, and nothing says that it is done", TaskName(h.v.p, t))
+		}
+	}
+	return nil
 }
 
 // task checks one task's waits and accesses.
@@ -293,6 +312,9 @@ func (h *hbWalk) task(t *plan.Task) error {
 	h.lanes[t.Lane] = vc
 	h.clocks = append(h.clocks, vc)
 	h.ids = append(h.ids, int32(t.ID))
+	if t.Kind == plan.Report {
+		h.reports = append(h.reports, pos)
+	}
 	if t.Event >= 0 {
 		h.events[h.step&1][t.Event] = record{pos, h.step}
 		if t.Event == p.ResultsEvent {

@@ -29,7 +29,11 @@ import (
 // families are the small models of testdata/models: one of each family.
 var families = []string{"gpt2", "llama", "qwen", "window", "threshold", "choice", "topk"}
 
-// routed tells whether a family has routers, whose micro-batches are one group in a stream.
+// stepwise tells whether a family has routers that look at a whole step, whose micro-batches are then
+// one group.
+func stepwise(family string) bool { return family == "choice" || family == "topk" }
+
+// routed tells whether a family has routers.
 func routed(family string) bool {
 	return slices.Contains([]string{"threshold", "choice", "topk"}, family)
 }

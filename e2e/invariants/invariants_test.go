@@ -143,7 +143,7 @@ func TestSavedInputsChangeNothing(t *testing.T) {
 			{MicroBatch: 2, Placement: "stream", Recompute: "all", Set: []string{"train.clip=1.0"}},
 			{MicroBatch: 2, Groups: 2, Placement: "stream", Set: []string{"train.clip=none"}},
 		} {
-			if o.Groups > 1 && routed(family) {
+			if o.Groups > 1 && stepwise(family) {
 				continue
 			}
 			kept := train(t, program(t, family, o), out(t), args...)
@@ -197,8 +197,8 @@ func TestMicroBatchesAgree(t *testing.T) {
 			{MicroBatch: 2}, // a micro-batch a group: batch-major order, the default where all is resident
 			{MicroBatch: 1, Groups: 4, Placement: "stream", Recompute: "all"},
 		} {
-			if routed(family) && (o.Groups > 1 || family == "choice") {
-				continue // in a stream one group; what an expert chooses turns with the order of sums
+			if stepwise(family) && o.Groups > 1 || family == "choice" {
+				continue // what an expert chooses turns with the order of sums
 			}
 			near(t, fmt.Sprintf("%d rows, %d groups %s", o.MicroBatch, o.Groups, o.Placement), train(t, program(t, family, o), out(t), args...), whole)
 		}

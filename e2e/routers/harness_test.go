@@ -53,6 +53,8 @@ var variants = map[string]struct {
 	"still":           {"threshold", compiler.Options{MicroBatch: 8, Set: []string{still}}},
 	"still-4":         {"threshold", compiler.Options{MicroBatch: 4, Groups: 1, Set: []string{still}}},
 	"still-2":         {"threshold", compiler.Options{MicroBatch: 2, Set: []string{still}}},
+	"still-groups":    {"threshold", compiler.Options{MicroBatch: 2, Groups: 2, Placement: "stream", Set: []string{still}}},
+	"still-free":      {"threshold", compiler.Options{MicroBatch: 1, Groups: 4, Placement: "stream", Resident: "2", Set: []string{still, "train.clip=none"}}},
 	"still-1":         {"threshold", compiler.Options{MicroBatch: 1, Placement: "stream", Recompute: "all", Set: []string{still}}},
 	"still-long":      {"threshold", compiler.Options{MicroBatch: 8, Set: []string{still, "train.steps=200"}}},
 }

@@ -15,7 +15,7 @@ func TestCutoffsDoNotDependOnMicroBatches(t *testing.T) {
 	onEach(t, func(t *testing.T, precision string) {
 		in := drawn(t, "still", 4, 6)
 		whole := try(t, "still", precision, in)
-		for _, name := range []string{"still-4", "still-2", "still-1"} {
+		for _, name := range []string{"still-4", "still-2", "still-1", "still-groups", "still-free"} {
 			got := try(t, name, precision, in)
 			for _, r := range whole.routers() {
 				if len(precisions()) == 1 {
