@@ -75,6 +75,11 @@ func (b *bencher) kernels() error {
 			b.progress("kernels: %d of %d", i, len(all))
 		}
 		m.reset()
+		if b.o.Target == "cpu" {
+			if err := m.refresh(); err != nil {
+				return err
+			}
+		}
 		f := k.setup(m)
 		if m.used > m.size {
 			continue

@@ -17,6 +17,9 @@ type memory struct {
 	size int64
 	used int64
 	act  int64 // bytes of an activation
+
+	text  []byte // what is drawn
+	dirty int64  // bytes from the start that hold something else
 }
 
 // block is how many bytes are drawn; they repeat.
@@ -33,15 +36,30 @@ func newMemory(dev device.Device, where device.Memory, size, act int64) (*memory
 	for i := 0; i < len(text); i += 2 {
 		binary.LittleEndian.PutUint16(text[i:], uint16(math.Float32bits(float32(4*r.Float64()-2))>>16))
 	}
-	for at := int64(0); at < size; at += int64(len(text)) {
-		if err := dev.Write(m.base.At(at), text[:min(int64(len(text)), size-at)]); err != nil {
-			return nil, err
-		}
+	m.text, m.dirty = text, size
+	if err := m.refresh(); err != nil {
+		return nil, err
 	}
 	return m, dev.Sync()
 }
 
-func (m *memory) reset() { m.used = 0 }
+// reset gives all memory back.
+func (m *memory) reset() {
+	m.dirty = max(m.dirty, min(m.used, m.size))
+	m.used = 0
+}
+
+// refresh draws anew what cases have used. What one leaves is no data for the next: token ids are
+// denormal numbers to it, which a CPU takes a hundred times as long for.
+func (m *memory) refresh() error {
+	for at := int64(0); at < m.dirty; at += int64(len(m.text)) {
+		if err := m.dev.Write(m.base.At(at), m.text[:min(int64(len(m.text)), m.dirty-at)]); err != nil {
+			return err
+		}
+	}
+	m.dirty = 0
+	return nil
+}
 
 // bytes cuts n bytes; nil once the memory is too small, which used then says.
 func (m *memory) bytes(n int64) device.Ptr {
