@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make html: the pages of `mtc inspect --html` in a headless Chromium: console, keys, mouse,
+# make html: the pages of `mtc inspect --html` and `--moe` in a headless Chromium: console, keys, mouse,
 # search, both themes, contrast, narrow windows, print; and the traces of `--trace` in the trace
 # viewer that comes with Go. Screenshots go to build/html. Skips with
 # a reason where there is no browser; MTC_BROWSER=required makes that a failure, and
@@ -47,4 +47,12 @@ if [ "${MTC_BROWSER:-}" = required ] || [ "${MTC_BROWSER:-}" = install ]; then
   "$mtc" inspect "$out/run" --html "$out/run.html" >/dev/null
   "$mtc" inspect "$out/run" --trace "$out/run.json" >/dev/null
   timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/run.{html,json}
+  # What the routers of a run did: thresholds, with experts by token loss, and top-k with its biases and losses.
+  "$mtc" compile models/et_moe_nano.mt --set L=3 --set D=64 --set train.seq=64 --set "train.batch=8 rows" -o "$out/moe" >/dev/null
+  "$mtc" run "$out/moe" --data 'models/*.mt' --steps 40 --eval-every 20 --out "$out/moe-run" >/dev/null
+  "$mtc" inspect "$out/moe-run" --moe "$out/routing.html" --data 'models/*.mt' >/dev/null
+  "$mtc" compile e2e/invariants/testdata/models/topk.mt -o "$out/topk" >/dev/null
+  "$mtc" run "$out/topk" --data 'models/*.mt' --steps 40 --eval-every 20 --no-save --out "$out/topk-run" >/dev/null
+  "$mtc" inspect "$out/topk-run" --moe "$out/routing-topk.html" >/dev/null
+  timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/routing{,-topk}.html
 fi

@@ -13,7 +13,8 @@ type figure struct {
 	title, xname string
 	x            []float64
 	lines        [][]float64
-	guide        float64 // a dashed line across
+	names        []string // of the lines, where they are few
+	guide        float64  // a dashed line across
 	guided       bool
 	zero         bool // the axis begins at 0
 }
@@ -55,7 +56,7 @@ func plot(b *strings.Builder, f figure) {
 	}
 	px := func(v float64) float64 { return left + (v-x0)/(x1-x0)*(wide-left-right) }
 	py := func(v float64) float64 { return high - bottom - (v-lo)/(hi-lo)*(high-top-bottom) }
-	open(b, f.title)
+	open(b, f.title, f.legend())
 	for _, v := range ticks(lo, hi) {
 		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#8884"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`,
 			left, wide-right, py(v), py(v), left-4, py(v)+4, number(v))
@@ -74,7 +75,7 @@ func plot(b *strings.Builder, f figure) {
 				points = append(points, fmt.Sprintf("%.1f,%.1f", px(f.x[k]), py(v)))
 			}
 		}
-		color := fmt.Sprintf("hsl(%.0f 60%% 50%%)", 360*float64(i)/float64(len(f.lines)))
+		color := f.color(i)
 		if len(points) == 1 {
 			at := strings.SplitN(points[0], ",", 2)
 			fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="2" fill="%s"/>`, at[0], at[1], color)
@@ -94,7 +95,7 @@ func bars(b *strings.Builder, title string, shares []float64) {
 	if hi == 0 {
 		return
 	}
-	open(b, title)
+	open(b, title, "")
 	step := float64(wide-left-right) / float64(len(shares))
 	py := func(v float64) float64 { return high - bottom - v/hi*(high-top-bottom) }
 	for _, v := range ticks(0, hi) {
@@ -113,9 +114,29 @@ func bars(b *strings.Builder, title string, shares []float64) {
 	b.WriteString("</svg></figure>\n")
 }
 
-func open(b *strings.Builder, title string) {
+// manyNames is how many lines a legend still tells apart.
+const manyNames = 8
+
+// legend names the lines, where they are few.
+func (f *figure) legend() string {
+	if len(f.names) != len(f.lines) || len(f.names) > manyNames {
+		return ""
+	}
+	var b strings.Builder
+	for i, n := range f.names {
+		fmt.Fprintf(&b, ` <b><i style="background:%s"></i>%s</b>`, f.color(i), html.EscapeString(n))
+	}
+	return b.String()
+}
+
+func (f *figure) color(i int) string {
+	return fmt.Sprintf("hsl(%.0f 60%% 50%%)", 360*float64(i)/float64(len(f.lines)))
+}
+
+// open begins a figure; legend is HTML.
+func open(b *strings.Builder, title, legend string) {
 	t := html.EscapeString(title)
-	fmt.Fprintf(b, `<figure><figcaption>%s</figcaption><svg width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-label="%s">`, t, wide, high, wide, high, t)
+	fmt.Fprintf(b, `<figure><figcaption>%s%s</figcaption><svg width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-label="%s">`, t, legend, wide, high, wide, high, t)
 }
 
 // ticks are round numbers within a range, four or so.

@@ -58,21 +58,22 @@ func Write(w io.Writer, model string, lines []moe.Line, sample *moe.Sample) erro
 }
 
 const style = `
-body{font:14px/1.5 system-ui,sans-serif;margin:2em auto;max-width:76em;padding:0 1em;color:#222;background:#fff}
-h2{margin:2em 0 .3em;font-size:1.1em}.row{display:flex;flex-wrap:wrap;gap:1em}figure{margin:0}
-figcaption{font-size:.9em;color:#555}svg text{font:11px system-ui,sans-serif;fill:#555}
+body{font:14px/1.5 system-ui,sans-serif;margin:2em auto;max-width:82em;padding:0 1em;color:#222;background:#fff}
+h2{margin:2em 0 .3em;font-size:1.1em}.row{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(360px,100%),360px));gap:1em;align-items:end}figure{margin:0}
+figcaption{font-size:.9em;color:#555}figcaption b{font-weight:normal;white-space:nowrap;margin-left:.8em}figcaption i{display:inline-block;width:1em;height:.25em;margin-right:.3em;vertical-align:middle}
+svg{max-width:100%;height:auto}svg text{font:11px system-ui,sans-serif;fill:#555}.table{overflow-x:auto}caption{text-align:left}
 table{border-collapse:collapse}td,th{padding:.15em .8em;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}
 @media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}figcaption,svg text{color:#aaa;fill:#aaa}td,th{border-color:#333}}
 `
 
 // summary is a table of the last line.
 func summary(b *strings.Builder, l moe.Line) {
-	fmt.Fprintf(b, "<table><caption>Until step %d</caption><tr><th>router</th><th>experts a token</th><th>aims at</th><th>none</th><th>max vio</th><th>CV</th><th>drift</th><th>dead</th><th>starved</th><th>dropped</th></tr>\n", l.Step)
+	fmt.Fprintf(b, "<div class=\"table\"><table><caption>Until step %d</caption><tr><th>router</th><th>experts a token</th><th>aims at</th><th>none</th><th>max vio</th><th>CV</th><th>drift</th><th>dead</th><th>starved</th><th>dropped</th><th>balance loss</th><th>z-loss</th></tr>\n", l.Step)
 	for _, x := range l.Layers {
-		fmt.Fprintf(b, "<tr><td>%s</td><td>%.3f</td><td>%.3f</td><td>%.1f %%</td><td>%.2f</td><td>%.2f</td><td>%.3g</td><td>%d</td><td>%d</td><td>%.2g %%</td></tr>\n",
-			html.EscapeString(x.Name), x.Mean, x.Target, 100*x.None, x.MaxVio, x.CV, x.Drift, x.Dead, x.Starved, 100*x.Dropped)
+		fmt.Fprintf(b, "<tr><td>%s</td><td>%.3f</td><td>%.3f</td><td>%.1f %%</td><td>%.2f</td><td>%.2f</td><td>%.3g</td><td>%d</td><td>%d</td><td>%.2g %%</td><td>%.3g</td><td>%.3g</td></tr>\n",
+			html.EscapeString(x.Name), x.Mean, x.Target, 100*x.None, x.MaxVio, x.CV, x.Drift, x.Dead, x.Starved, 100*x.Dropped, x.Balance, x.Z)
 	}
-	b.WriteString("</table>\n")
+	b.WriteString("</table></div>\n")
 }
 
 // byLoss draws how many experts tokens had by how hard they were to predict.
@@ -90,7 +91,7 @@ func byLoss(b *strings.Builder, s *moe.Sample) {
 		mean = append(mean, all)
 	}
 	plot(b, figure{title: "mean over the routers", x: x, lines: [][]float64{mean}, zero: true, xname: "loss in nats"})
-	plot(b, figure{title: "each router", x: x, lines: curves, zero: true, xname: "loss in nats"})
+	plot(b, figure{title: "each router", x: x, lines: curves, names: s.Layers, zero: true, xname: "loss in nats"})
 	b.WriteString("</div>\n")
 }
 
@@ -127,7 +128,7 @@ func layer(b *strings.Builder, lines []moe.Line, i int) {
 		plot(b, figure{title: "biases", x: steps, lines: bias, xname: "step"})
 	}
 	fan := series(func(l *moe.Layer) []float64 { return []float64{l.Mean, l.None} })
-	plot(b, figure{title: "experts a token, its aim (dashed), and the share without any", x: steps, lines: fan, guide: last.Target, guided: true, zero: true, xname: "step"})
+	plot(b, figure{title: "fan-out over the run; its aim is dashed", names: []string{"experts a token", "share of tokens without any"}, x: steps, lines: fan, guide: last.Target, guided: true, zero: true, xname: "step"})
 	bars(b, "share of tokens by number of experts, last line", last.Fan)
 	var at []float64
 	for k := range last.Position {

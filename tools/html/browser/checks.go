@@ -5,10 +5,13 @@ import (
 	"strings"
 )
 
-var checks = []struct {
+// check is something that must hold of a page.
+type check struct {
 	name string
 	run  func(*tab) error
-}{
+}
+
+var checks = []check{
 	{"opens without a complaint or a request", opens},
 	{"keys zoom, pan and select", keys},
 	{"a click selects a task and shows its line", click},
@@ -334,7 +337,7 @@ func contrast(t *tab) error {
 			const bad = new Set();
 			for (const e of document.querySelectorAll("body *")) {
 				if (!e.checkVisibility() || ![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())) continue;
-				const a = lum(parse(getComputedStyle(e).color).slice(0, 3)), b = lum(back(e));
+				const a = lum(parse(e instanceof SVGElement ? getComputedStyle(e).fill : getComputedStyle(e).color).slice(0, 3)), b = lum(back(e));
 				const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 				if (ratio < 4.5) bad.add(e.tagName + "." + e.className + " " + ratio.toFixed(1) + ": " + e.textContent.slice(0, 20));
 			}

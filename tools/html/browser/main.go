@@ -42,7 +42,11 @@ func run(path, out string, pages []string) error {
 			return err
 		}
 		name := strings.TrimSuffix(filepath.Base(page), ".html")
-		for _, c := range checks {
+		list := checks
+		if strings.HasPrefix(name, "routing") {
+			list = plotChecks
+		}
+		for _, c := range list {
 			b.complaints = nil
 			err := b.open("file://" + full)
 			if err == nil {
@@ -82,7 +86,7 @@ func (b *browser) open(url string) error {
 	}
 	for range 200 {
 		var drawn bool
-		if err := b.eval(`document.readyState === "complete" && location.href !== "about:blank" && !!document.getElementById("canvas")?.dataset.to`, &drawn); err == nil && drawn {
+		if err := b.eval(`document.readyState === "complete" && location.href !== "about:blank" && (!!document.getElementById("canvas")?.dataset.to || !document.getElementById("canvas") && !!document.querySelector("svg"))`, &drawn); err == nil && drawn {
 			return b.frame()
 		}
 		if err := b.eval("new Promise(r => setTimeout(() => r(1), 50))", nil); err != nil {
