@@ -170,14 +170,18 @@ func (c *candidate) estimate(s *search) {
 	if c.grads == 0 && c.groups > 1 {
 		grad *= groups
 	}
-	share := float64(c.saved) / float64(max(1, len(v.slabs)-2))
+	slabs := len(v.slabs)
+	if v.trained < slabs {
+		slabs -= v.trained // an adapter's layer is counted once
+	}
+	share := float64(c.saved) / float64(max(1, slabs-2))
 	if c.save == "all" {
 		share = 1
 	}
 	saved := share * float64(v.input) * micros
 	own := 0.0 // weights that cross once a step only
 	for i, left := 0, c.weights; i < len(v.slabs) && left > 0; i++ {
-		if v.slabs[i].layer && !c.resident(i) {
+		if v.base(v.slabs[i]) && !c.resident(i) {
 			own += float64(v.slabs[i].elems)
 			left--
 		}

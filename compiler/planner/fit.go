@@ -77,7 +77,7 @@ func (s *search) fitInputs(c *candidate, share float64) bool {
 func (c *candidate) layers() int {
 	n := 0
 	for _, x := range c.v.slabs {
-		if x.layer {
+		if c.v.base(x) {
 			n++
 		}
 	}
@@ -142,7 +142,7 @@ func (s *search) fillWeights(c *candidate) bool {
 	m, ok := s.estimated(c)
 	spare := s.device - m.device
 	for i, x := range c.v.slabs {
-		if bytes := x.elems * c.v.weight; ok && x.layer && !c.resident(i) && bytes <= spare {
+		if bytes := x.elems * c.v.weight; ok && c.v.base(x) && !c.resident(i) && bytes <= spare {
 			spare -= bytes
 			c.weights++
 		}

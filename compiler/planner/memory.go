@@ -162,7 +162,7 @@ func (c *candidate) placed() memory {
 			m.device += 4 * x.elems
 			m.host -= grad * x.elems
 		}
-		if x.layer && left > 0 {
+		if c.v.base(x) && left > 0 {
 			m.device += x.elems * c.v.weight
 			left--
 		}

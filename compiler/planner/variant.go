@@ -38,6 +38,9 @@ type slab struct {
 	frozen bool // it has weights alone
 }
 
+// base reports whether a slab is the weights of a layer that streams, beside which an adapter's may be.
+func (v *variant) base(x slab) bool { return x.layer && (x.frozen || v.trained == len(v.slabs)) }
+
 // lower prepares every variant that the pins allow.
 func (s *search) lower(diags *diag.List) error {
 	o := s.r.Options
