@@ -181,6 +181,9 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 		if s.Shared {
 			how = fmt.Sprintf("packed into %s, %.0f %% of positions used", count(rows.Rows(), "row"), 100*rows.Used())
 		}
+		if !s.Shared && rows.Used() < 0.5 {
+			how += " (documents = packed in the train block puts several into one)"
+		}
 		if len(held) > 0 && s.Evaluates {
 			kept, err := NewRows(from, held, s.Batch, s.Seq, t.Seed, s.Shared)
 			if err != nil {

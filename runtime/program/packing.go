@@ -33,6 +33,8 @@ type packing struct {
 	Key      string `json:"key,omitempty"`
 	Template string `json:"-"` // a run has it beside its tokenizer
 	Strict   bool   `json:"strict,omitempty"`
+
+	given string // a flag of these that was given, "": none
 }
 
 func (k *packing) bind(fs *flagSet) {
@@ -45,7 +47,12 @@ func (k *packing) bind(fs *flagSet) {
 }
 
 // check refuses words that are none of a flag's.
-func (k *packing) check() error {
+func (k *packing) check(fs *flagSet) error {
+	for _, name := range []string{"loss", "overlong", "format", "key", "template", "strict"} {
+		if fs.given(name) {
+			k.given = name
+		}
+	}
 	for _, f := range []struct {
 		flag, value string
 		words       []string
@@ -55,6 +62,14 @@ func (k *packing) check() error {
 		}
 	}
 	return nil
+}
+
+// unused refuses flags that would have no effect.
+func (k *packing) unused(why string) error {
+	if k.given == "" {
+		return nil
+	}
+	return usagef("`--%s` says how text becomes tokens, and %s", k.given, why).hint("leave it out; `mtc data pack` takes it too")
 }
 
 // over gives a resumed run the packing it had, where no flag says otherwise.
@@ -104,11 +119,14 @@ func (s *session) packText(errw io.Writer) error {
 		}
 	}
 	if !text && !evalText {
-		return nil
+		return s.packing.unused("the data is not text for a model with a tokenizer")
 	}
 	tok, err := s.ownTokenizer()
-	if tok == nil || err != nil {
+	if err != nil {
 		return err
+	}
+	if tok == nil {
+		return s.packing.unused("the model has no tokenizer, which `--from` would bring")
 	}
 	if err := s.mayUse(); err != nil {
 		return err

@@ -72,7 +72,7 @@ func readRun(dir string) (*runRecord, error) {
 func (p *Program) writeRunFolder(dir string, t plan.Train, k packing) error {
 	t.Data, t.EvalData = absolute(t.Data), absolute(t.EvalData)
 	record := runRecord{p.Plan.Model, p.Plan.Hash, p.Plan.Compiler, t, &p.Plan.Train, nil}
-	if k.Template = ""; k != (packing{}) {
+	if k.Template, k.given = "", ""; k != (packing{}) {
 		record.Packing = &k
 	}
 	text, err := json.MarshalIndent(record, "", "  ")

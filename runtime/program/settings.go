@@ -66,7 +66,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		return nil, usagef("`%s` is not a flag", rest[0]).hint("every setting is a flag: `--data PATH`")
 	}
 	s.resume = fs.given("resume")
-	if err := first(p.checkFrom(s, fs.given("from")), s.exports.check(), s.packing.check()); err != nil {
+	if err := first(p.checkFrom(s, fs.given("from")), s.exports.check(), s.packing.check(fs)); err != nil {
 		return nil, err
 	}
 	if s.profile, err = p.profiled(fs.given("profile"), profile); err != nil {
