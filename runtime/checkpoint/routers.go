@@ -39,6 +39,31 @@ func keptPart(k *plan.RouterPart, state []byte) []byte {
 
 // loadRouters fills the states of a plan's routers. All that a checkpoint keeps must be there.
 func (c *Checkpoint) loadRouters(p *plan.Plan, view View) error {
+	return routersFrom(c.Path, p, view, func(into func(t *safetensors.Tensor) (io.Writer, error)) error { return c.Load(RouterFile, into) })
+}
+
+// LoadRouters fills them from a file that stands elsewhere.
+func LoadRouters(path string, p *plan.Plan, view View) error {
+	return routersFrom(path, p, view, func(into func(t *safetensors.Tensor) (io.Writer, error)) error {
+		f, err := safetensors.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		for i := range f.Tensors {
+			w, err := into(&f.Tensors[i])
+			if err != nil {
+				return err
+			}
+			if _, err := io.Copy(w, f.Data(&f.Tensors[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func routersFrom(path string, p *plan.Plan, view View, load func(into func(t *safetensors.Tensor) (io.Writer, error)) error) error {
 	if len(p.Routers) == 0 {
 		return nil
 	}
@@ -54,19 +79,19 @@ func (c *Checkpoint) loadRouters(p *plan.Plan, view View) error {
 		}
 	}
 	done := 0
-	err := c.Load(RouterFile, func(t *safetensors.Tensor) (io.Writer, error) {
+	err := load(func(t *safetensors.Tensor) (io.Writer, error) {
 		w, ok := want[t.Name]
 		switch {
 		case !ok:
-			return nil, fault.New("MT0625", c.Path, "%s has a tensor %q that the model does not have", RouterFile, t.Name)
+			return nil, fault.New("MT0625", path, "%s has a tensor %q that the model does not have", RouterFile, t.Name)
 		case t.DType != routerType(w.part) || len(t.Shape) != 1 || t.Shape[0] != w.part.Elems:
-			return nil, fault.New("MT0625", c.Path, "%s: tensor %q is %s%v, the model has %s[%d]", RouterFile, t.Name, t.DType, t.Shape, routerType(w.part), w.part.Elems)
+			return nil, fault.New("MT0625", path, "%s: tensor %q is %s%v, the model has %s[%d]", RouterFile, t.Name, t.DType, t.Shape, routerType(w.part), w.part.Elems)
 		}
 		done++
 		return &filler{keptPart(w.part, view(w.router.State))}, nil
 	})
 	if err == nil && done != len(want) {
-		return fault.New("MT0625", c.Path, "%s has %d of the model's %d tensors", RouterFile, done, len(want))
+		return fault.New("MT0625", path, "%s has %d of the model's %d tensors", RouterFile, done, len(want))
 	}
 	return err
 }

@@ -121,6 +121,9 @@ func find(path string, config object) (*arch, error) {
 			what = fmt.Sprintf("the model_type %q", kind)
 		}
 	}
+	if hint := ownHint(path, config); hint != "" {
+		return nil, fault.New("MT0661", path, "the configuration names %s, which `mtc export` writes and no `mtc import` reads", what).Help("%s", hint)
+	}
 	known := Architectures()
 	sort.Strings(known)
 	return nil, fault.New("MT0661", path, "the configuration names %s, which is not known", what).

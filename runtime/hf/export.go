@@ -88,6 +88,7 @@ type exporter struct {
 	res     *Result
 	layout  *layout
 	config  []byte // nil: the kept one
+	own     bool   // own.go
 	weights *safetensors.File
 	buffers *safetensors.File
 	tmp     string
@@ -96,6 +97,11 @@ type exporter struct {
 
 // plan decides on configuration and files before anything is written.
 func (x *exporter) plan() error {
+	if x.own = owned(x.Plan); x.own && len(x.Plan.Foreign) == 0 {
+		p := *x.Plan
+		p.Foreign = Entries(x.Plan)
+		x.Plan = &p
+	}
 	if len(x.Plan.Foreign) == 0 {
 		return x.none(x.Plan.Family.Why)
 	}
@@ -144,7 +150,12 @@ func (x *exporter) fresh(dtype string) error {
 		dtype = "F32"
 	}
 	text, why := configOf(x.Plan.Family, dtype, x.Plan.Seq)
-	if why != "" {
+	if x.own {
+		var err error
+		if text, err = x.ownConfig(dtype); err != nil {
+			return err
+		}
+	} else if why != "" {
 		return x.none(why)
 	}
 	x.config = text
@@ -174,6 +185,9 @@ var dtypeKey = regexp.MustCompile(`("(?:torch_)?dtype"\s*:\s*)"[a-z0-9]+"`)
 // keptConfig takes the configuration that came with the weights, as long as it is still that of
 // the model.
 func (x *exporter) keptConfig() error {
+	if x.own {
+		return x.fresh(x.layout.files[0].tensors[0].dtype)
+	}
 	path := filepath.Join(x.Run, keepFolder, configFile)
 	o, text, err := readObject(path)
 	if err != nil {

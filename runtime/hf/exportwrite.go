@@ -30,6 +30,11 @@ func (x *exporter) write() error {
 			return err
 		}
 	}
+	if x.own {
+		if err := x.ownFiles(); err != nil {
+			return err
+		}
+	}
 	for _, dir := range []string{keepFolder, tokenizerFolder} {
 		entries, err := os.ReadDir(filepath.Join(x.Run, dir))
 		if err != nil {

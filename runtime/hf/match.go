@@ -2,6 +2,7 @@ package hf
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -114,6 +115,9 @@ func (f *Folder) Match(foreign []plan.Foreign, shapes Shapes) (*Matching, error)
 
 // advice says what most likely happened.
 func (f *Folder) advice(foreign []plan.Foreign, taken map[string]bool) string {
+	if hint := ownHint(filepath.Join(f.Path, configFile), f.Config); hint != "" {
+		return hint
+	}
 	if tied, _ := f.Config["tie_word_embeddings"].(bool); !tied && f.tensor["lm_head.weight"] == nil && taken["embed_tokens.weight"] {
 		for i := range foreign {
 			if slices.Contains(foreign[i].Names, "lm_head.weight") {

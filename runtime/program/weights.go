@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/telemetry"
@@ -33,12 +34,15 @@ func (p *Program) openForeign(dir string) (*foreignWeights, error) {
 }
 
 func (w *foreignWeights) compare(p *Program) (err error) {
-	if w.matching, err = w.folder.Match(p.Plan.Foreign, hf.ShapesOf(p.Plan)); err != nil {
+	if w.matching, err = w.folder.Match(hf.Entries(p.Plan), hf.ShapesOf(p.Plan)); err != nil {
 		return err
 	}
 	d, err := w.folder.Describe()
 	switch {
 	case p.Plan.Family.Name == "":
+		if n := len(p.Plan.Routers); n > 0 && w.folder.RouterStates() == "" {
+			w.notes = append(w.notes, fmt.Sprintf("there is no %s, so cutoffs and biases of routers begin anew", checkpoint.RouterFile))
+		}
 		w.notes = append(w.notes, fmt.Sprintf("%s is no model of a known family, so its weights are taken by name, and what config.json says is not compared", p.Plan.Model))
 		return nil
 	case err != nil:
@@ -63,6 +67,11 @@ func (w *foreignWeights) close() {
 func (w *foreignWeights) load(state *slabs) error {
 	if err := w.matching.Load(state.e.Plan(), state.view, state.flush); err != nil {
 		return err
+	}
+	if path := w.folder.RouterStates(); path != "" {
+		if err := checkpoint.LoadRouters(path, state.e.Plan(), state.view); err != nil {
+			return err
+		}
 	}
 	return state.flush()
 }
