@@ -27,39 +27,29 @@ const (
 
 // packing is how text and conversations become tokens.
 type packing struct {
-	Loss     string `json:"loss,omitempty"`
-	Overlong string `json:"overlong,omitempty"`
-	Format   string `json:"format,omitempty"`
-	Key      string `json:"key,omitempty"`
-	Template string `json:"-"` // a run has it beside its tokenizer
-	Strict   bool   `json:"strict,omitempty"`
-
-	given string // a flag of these that was given, "": none
+	pack.Choice
+	given string // a flag of it that was given, "": none
 }
 
 func (k *packing) bind(fs *flagSet) {
-	fs.bind("loss", &k.Loss)
-	fs.bind("overlong", &k.Overlong)
-	fs.bind("format", &k.Format)
-	fs.bind("key", &k.Key)
-	fs.bind("template", &k.Template)
-	fs.bind("strict", &k.Strict)
+	for name, to := range k.flags() {
+		fs.bind(name, to)
+	}
+}
+
+func (k *packing) flags() map[string]any {
+	return map[string]any{"loss": &k.Loss, "overlong": &k.Overlong, "format": &k.Format, "key": &k.Key, "template": &k.Template, "strict": &k.Strict}
 }
 
 // check refuses words that are none of a flag's.
 func (k *packing) check(fs *flagSet) error {
-	for _, name := range []string{"loss", "overlong", "format", "key", "template", "strict"} {
-		if fs.given(name) {
-			k.given = name
+	for _, f := range fs.list {
+		if _, ours := k.flags()[f.Name]; ours && fs.given(f.Name) {
+			k.given = f.Name
 		}
 	}
-	for _, f := range []struct {
-		flag, value string
-		words       []string
-	}{{"loss", k.Loss, pack.Losses}, {"overlong", k.Overlong, pack.Overlongs}, {"format", k.Format, pack.Formats}} {
-		if f.value != "" && !slices.Contains(f.words, f.value) {
-			return usagef("`--%s` cannot be `%s`", f.flag, f.value).hint("%s", didYouMean(f.value, f.words))
-		}
+	if err := k.Check(); err != nil {
+		return usagef("%v", err)
 	}
 	return nil
 }
@@ -70,37 +60,6 @@ func (k *packing) unused(why string) error {
 		return nil
 	}
 	return usagef("`--%s` says how text becomes tokens, and %s", k.given, why).hint("leave it out; `mtc data pack` takes it too")
-}
-
-// over gives a resumed run the packing it had, where no flag says otherwise.
-func (k packing) over(had *packing) packing {
-	if had == nil {
-		return k
-	}
-	for _, f := range []struct{ to, from *string }{{&k.Loss, &had.Loss}, {&k.Overlong, &had.Overlong}, {&k.Format, &had.Format}, {&k.Key, &had.Key}} {
-		if *f.to == "" {
-			*f.to = *f.from
-		}
-	}
-	k.Strict = k.Strict || had.Strict
-	return k
-}
-
-// options are those of packing paths into the folder out.
-func (k *packing) options(in []string, out string, seq int64) pack.Options {
-	o := pack.Options{In: in, Out: out, Format: k.Format, Key: k.Key, Loss: k.Loss, Seq: seq, Overlong: k.Overlong, Strict: k.Strict}
-	for _, d := range []struct {
-		to  *string
-		def string
-	}{{&o.Format, "auto"}, {&o.Key, "text"}, {&o.Overlong, "error"}} {
-		if *d.to == "" {
-			*d.to = d.def
-		}
-	}
-	if o.Loss == "auto" {
-		o.Loss = ""
-	}
-	return o
 }
 
 // packText packs text and conversations for a model that has a tokenizer into the run folder,
@@ -233,7 +192,7 @@ func (s *session) packInto(name string, paths []string, tok *tokenizer.Folder, e
 		return "", err
 	}
 	out := filepath.Join(s.out, name)
-	o := s.packing.options(paths, out, s.plan.Seq)
+	o := s.packing.Options(paths, out, s.plan.Seq)
 	o.Name, o.Progress = tok.Dir, pack.Meter(errw)
 	if err := o.Speak(tok, files, s.packing.Template); err != nil {
 		return "", err

@@ -22,7 +22,7 @@ func (s *settings) recall(which string, compiled *plan.Train) (err error) {
 	if err != nil || r == nil {
 		return err
 	}
-	s.before, s.packing = &r.Train, s.packing.over(r.Packing)
+	s.before, s.packing.Choice = &r.Train, s.packing.Over(r.Packing)
 	if r.Compiled == nil {
 		s.train = r.Train
 	} else {

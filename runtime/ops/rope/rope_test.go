@@ -74,6 +74,9 @@ func TestRope(t *testing.T) {
 			good("yarn", false, words("scaling", call("yarn", 4, 256)), func(j int) (float64, float64) {
 				return math.Pow(10000, -float64(j)/4) * []float64{1, 0.5 + 0.5/4, 0.25, 0.25}[j], 0.1*math.Log(4) + 1
 			}),
+			good("yarn with an amplitude", false, words("scaling", call("yarn", 4, 256, 32, 1, 0.75)), func(j int) (float64, float64) {
+				return math.Pow(10000, -float64(j)/4) * []float64{1, 0.5 + 0.5/4, 0.25, 0.25}[j], 0.75
+			}),
 		},
 		Wide: []optest.Good{
 			{Name: "wide heads", In: []tensor.Type{optest.F32(384)}, Attr: map[string]op.Value{"hd": *op.IntValue(128)}, Batch: 2, Seq: 19},
