@@ -1,0 +1,123 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/lang/diag"
+)
+
+// TestPinnedAlternatives: of the plans that somebody makes by hand, with every option pinned and the device
+// filled by the compiler, none that fits is simulated to be over 3 % faster than what is chosen. A plain
+// run takes the small model; MTC_LONG=1 takes all.
+func TestPinnedAlternatives(t *testing.T) {
+	for i, tc := range []struct {
+		model, machine string
+		rows           int64 // of the batch; T is 1,024, but for the small model
+		device, host   int64 // MiB, 0: the machine's
+	}{
+		{"", "rtx4090", 64, 1250, 3000},
+		{"", "rtx4090", 64, 2000, 1200},
+		{"qwen2.5-7b", "h200", 64, 24 << 10, 0},
+		{"qwen2.5-7b", "h200", 64, 40 << 10, 0},
+		{"qwen2.5-7b", "h200", 16, 40 << 10, 0},
+		{"qwen2.5-7b", "h200", 64, 0, 0},
+		{"qwen2.5-7b", "rtx4090", 64, 0, 128 << 10},
+		{"qwen2.5-14b", "h200", 64, 138 << 10, 120 << 10},
+		{"llama3.2-1b", "rtx4090", 32, 12 << 10, 64 << 10},
+		{"gpt2", "h200", 64, 4 << 10, 0},
+		{"olmoe-7b", "h200", 32, 60 << 10, 0},
+		{"dense-120b", "h200", 16, 0, 1536 << 10},
+	} {
+		if i > 1 && os.Getenv("MTC_LONG") == "" {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s %s %d %d", tc.model, tc.machine, tc.rows, tc.device), func(t *testing.T) {
+			t.Parallel()
+			o := compiler.Options{Path: "small.mt", Text: []byte(small), Target: "cuda"}
+			if tc.model != "" {
+				o = compiler.Options{
+					Path: "../../models/" + tc.model + ".mt", Target: "cuda",
+					Set: []string{"train.seq=1024", fmt.Sprintf("train.batch=%d rows", tc.rows)},
+				}
+			}
+			r := Request{Options: o, Machine: cost.Shipped(tc.machine), Device: tc.device * mib, Host: tc.host * mib}
+			best, err := choose(t, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alternatives(t, r, best)
+		})
+	}
+}
+
+// alternatives simulates the grid of pinned options.
+func alternatives(t *testing.T, r Request, best *Choice) {
+	s := start(context.Background(), r)
+	var l diag.List
+	first, err := compiler.Prepare(s.ctx, s.r.Options, &l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := first.Model().Batch
+	n, fit := 0, 0
+	for _, rows := range []int64{2, 4, 8, 16} {
+		if batch%rows != 0 {
+			continue
+		}
+		for _, way := range []struct {
+			recompute string
+			every     int64
+		}{{"none", 1}, {"all", 1}, {"all", 2}} {
+			o := s.r.Options
+			o.MicroBatch, o.Recompute, o.InputEvery = rows, way.recompute, way.every
+			prep, err := first.Again(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			work := cost.WorkOf(prep.Program())
+			try := func(o compiler.Options) {
+				n++
+				p, err := prep.Plan(o, 0)
+				if err != nil {
+					return
+				}
+				if d, h := Need(p); d > s.device || h > s.host {
+					return
+				}
+				line, err := cost.Simulate(p, work, s.m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if fit++; line.Seconds < 0.97*best.Timeline.Seconds {
+					t.Errorf("%.4g s a step with %+v, the choice takes %.4g s", line.Seconds, o, best.Timeline.Seconds)
+				}
+			}
+			micros := batch / rows
+			o.DeviceMemory = s.device
+			for _, groups := range []int64{1, 2, micros} {
+				if groups > micros || groups == 2 && micros == 2 || groups > 8 && way.recompute == "all" {
+					continue
+				}
+				o.Groups = groups
+				o.Placement = "resident"
+				try(o)
+				o.Placement, o.GradPrecision = "stream", "f32"
+				for _, x := range []struct {
+					save, grads string
+					slots       int64
+				}{{"auto", "host", 0}, {"auto", "device", 2}, {"all", "host", 0}} {
+					o.SaveInputs, o.GradHome, o.HostSlots = x.save, x.grads, x.slots
+					try(o)
+				}
+			}
+		}
+	}
+	if t.Logf("%d of %d alternatives fit", fit, n); fit == 0 {
+		t.Errorf("none of %d alternatives fits", n)
+	}
+}
