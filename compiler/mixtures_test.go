@@ -61,3 +61,24 @@ func TestUnusualMixtures(t *testing.T) {
 		}
 	}
 }
+
+// TestSharesOfMicroBatches: where an expert's share or capacity is of a micro-batch, it is at least one token
+// of it, however large the step is.
+func TestSharesOfMicroBatches(t *testing.T) {
+	for router, fits := range map[string]bool{
+		"expert_choice(0.04, pool = micro)": false, "threshold(0.04, capacity = 0.5)": false, "threshold(0.04, warmup = expert_choice(3, pool = micro))": false,
+		"expert_choice(0.07, pool = micro)": true, "threshold(0.04)": true, "topk(1)": true,
+	} {
+		text := "model m(D = 12, V = 32) {\ninit normal(0.2)\nblock one(x) { return o: linear(x, D) }\n" +
+			"block layer(x) { x += m: moe(x, experts = 4, expert = one, router = " + router + ") }\n" +
+			"forward(tokens) {\nx = wte: embed(tokens, V, D)\nlayer(x)\nreturn head: linear(x, V)\n}\n}\n" +
+			"train { seq = 16; batch = 64 tokens; lr = 1e-3; steps = 9 }\n"
+		for _, rows := range []int64{1, 4} {
+			var diags diag.List
+			_, err := Compile(context.Background(), Options{Path: "m.mt", Text: []byte(text), MicroBatch: rows}, &diags)
+			if want := fits || rows == 4; (err == nil) != want {
+				t.Errorf("%s in micro-batches of %d rows: %v", router, rows, err)
+			}
+		}
+	}
+}

@@ -48,6 +48,8 @@ var variants = map[string]struct {
 	"threshold-whole": {"threshold", compiler.Options{MicroBatch: 8, Prefill: 16}},
 	"threshold-2":     {"threshold", compiler.Options{MicroBatch: 2, Prefill: 1}},
 	"choice":          {"choice", compiler.Options{MicroBatch: 8}},
+	"choice-1":        {"choice", compiler.Options{MicroBatch: 1}},
+	"topk-1":          {"topk", compiler.Options{MicroBatch: 1}},
 	"biased":          {"biased", compiler.Options{MicroBatch: 8}},
 	"topk":            {"topk", compiler.Options{MicroBatch: 8}},
 	"still":           {"threshold", compiler.Options{MicroBatch: 8, Set: []string{still}}},

@@ -150,11 +150,11 @@ func TestCutoffsFarTooLow(t *testing.T) {
 	})
 }
 
-// TestPaddingOnly: a step in which no token counts moves no router and no weight, wherever it
-// stands; the steps around it are those of a run without it.
+// TestPaddingOnly: a step in which no token counts moves no router and no weight. A row, and a whole
+// micro-batch, in which none does has no part in counts and loss, whatever it holds.
 func TestPaddingOnly(t *testing.T) {
 	onEach(t, func(t *testing.T, precision string) {
-		for _, kind := range kinds {
+		for _, kind := range append([]string{"threshold-2", "choice-1", "topk-1"}, kinds...) {
 			in := drawn(t, kind, 2, 11)
 			in.targets = slices.Repeat([]int32{-1}, 2*rows*seq)
 			got := try(t, kind, precision, in)

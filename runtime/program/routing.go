@@ -45,6 +45,12 @@ func (s *session) openRouting(errw io.Writer) (*routing, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range s.plan.Routers {
+		if q := &s.plan.Routers[i]; q.Choice >= s.train.Steps && s.train.Steps > 0 {
+			fmt.Fprintf(errw, "note: %s: experts choose in the first %d steps, which are all of this run, so none is trained by the cutoffs that evaluation and generation go by\n", q.Name, q.Choice)
+			break
+		}
+	}
 	return &routing{
 		plan: s.plan, file: f, errw: errw, every: max(1, s.train.Steps/routingLines),
 		since: make([]moe.Report, n), shown: make([]moe.Report, n), starving: make([]string, n), flooded: make([]bool, n), frozen: make([]float64, n), last: -1,

@@ -96,14 +96,17 @@ func (r *routerCheck) topk(experts int64) {
 			r.fail(at, "with all %d experts chosen there is nothing to balance", experts)
 		}
 	}
-	if r.ok && k.Int == 1 && renorm.Bool {
+	if r.ok && k.Int == 1 && (renorm.Bool || experts == 1 && scores.Str == "softmax") {
 		if s.told == nil {
 			s.told = map[source.Span]bool{}
 		}
 		if !s.told[renormAt] {
 			s.told[renormAt] = true
-			s.Diags.Warnf(codeRouter, renormAt, "the gate of a single expert divided by itself is 1, so no gradient of the loss reaches the router").
-				Hint("leave `renorm` out, or take `k = 2`")
+			what, hint := "the gate of a single expert divided by itself is 1", "leave `renorm` out, or take `k = 2`"
+			if !renorm.Bool {
+				what, hint = "the softmax over one expert is 1", "take more experts, or `scores = sigmoid`"
+			}
+			s.Diags.Warnf(codeRouter, renormAt, "%s, so no gradient of the loss reaches the router", what).Hint("%s", hint)
 		}
 	}
 }

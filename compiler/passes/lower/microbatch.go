@@ -7,6 +7,7 @@ import (
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
 
@@ -39,6 +40,9 @@ func Microbatch(m *ir.Model, o Options, diags *diag.List) {
 			Hint("choose a divisor of %d: the default here is %d", m.Batch, o.defaultRows(m))
 		return
 	}
+	if !sharesFit(m, rows, diags) {
+		return
+	}
 	for _, v := range m.Values {
 		v.Type = sized(v.Type, rows, m.Seq)
 	}
@@ -54,6 +58,27 @@ func Microbatch(m *ir.Model, o Options, diags *diag.List) {
 			v.Type = u.Graph.Outputs[i].Type
 		}
 	}
+}
+
+// sharesFit checks that where an expert takes its share of a micro-batch, or is kept within some of it, that
+// is at least one token.
+func sharesFit(m *ir.Model, rows int64, diags *diag.List) bool {
+	for _, r := range m.Routers {
+		rate, tokens := r.Attr["rate"].Float, rows*m.Seq
+		micro := r.Attr["pool"].Int == moe.Micro
+		if r.Attr["kind"].Int != moe.Cutoff || !micro && r.Attr["capacity"].Num() < 0 || rate*float64(tokens) >= 1 {
+			continue
+		}
+		what := "an expert's share of a micro-batch"
+		if !micro {
+			what = "the capacity of an expert in a micro-batch"
+		}
+		diags.Errorf("MT0309", r.Span, "%s of %d tokens is less than one token, at a rate of %.4g", what, tokens, rate).
+			Note("a micro-batch has %d of the %d rows of a step", rows, m.Batch).
+			Hint("take a larger micro-batch, `--micro-batch ROWS`, or a higher rate")
+		return false
+	}
+	return true
 }
 
 func (o Options) rows(m *ir.Model) int64 {
