@@ -149,19 +149,28 @@ func processors() finding {
 }
 
 func vectors() finding {
-	f := finding{What: "vectors", OK: true}
-	x := &cpu.X86
+	f := finding{What: "vectors", OK: true, Found: instructionSet()}
 	switch {
+	case f.Found != "":
 	case runtime.GOARCH != "amd64":
 		f.Found = runtime.GOARCH + ": portable code"
-	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL:
-		f.Found = "avx512"
-	case x.HasAVX2 && x.HasFMA:
-		f.Found = "avx2"
 	default:
 		f.Found, f.Help = "none: portable code", "this processor has no AVX2: training works, several times slower"
 	}
 	return f
+}
+
+// instructionSet is what products run with: "avx512", "avx2", or "" for portable code.
+func instructionSet() string {
+	x := &cpu.X86
+	switch {
+	case runtime.GOARCH != "amd64":
+	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL:
+		return "avx512"
+	case x.HasAVX2 && x.HasFMA:
+		return "avx2"
+	}
+	return ""
 }
 
 func memory() finding {

@@ -122,7 +122,7 @@ func machineFor(name, target string) (*cost.Machine, error) {
 		case target == "cuda":
 			return cost.Shipped("h200"), nil
 		}
-		return view.Nominal(), nil
+		return thisCPU(), nil
 	}
 	m, err := cost.Find(name, target)
 	var unknown *cost.UnknownError

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"slices"
 
@@ -84,7 +83,6 @@ func (o *compileOptions) machine() (*cost.Machine, error) {
 		x.HostMemory = cost.Figure{Value: float64(free.Bytes), Source: free.Limit}
 		if x.Target == "cpu" {
 			x.DeviceMemory = x.HostMemory
-			x.Cores = cost.Figure{Value: float64(runtime.GOMAXPROCS(0)), Source: "this machine"}
 		}
 	}
 	return &x, nil
