@@ -33,7 +33,7 @@ type fixtureCase struct {
 	X, DY, Weight, Up, Down           []float64
 	Token, Expert                     []int32
 	Gates, Y, DX, DWeight, DUp, DDown []float64
-	Count                             []float64
+	Count, Added                      []float64
 	After                             struct{ Threshold, Bias []float64 }
 }
 
@@ -54,7 +54,7 @@ func TestRoutersAgainstPyTorch(t *testing.T) {
 }
 
 func (f *fixture) run(t *testing.T, c *fixtureCase) {
-	if len(c.Y) != f.Batch*f.Seq*f.D || len(c.DUp) != f.Experts*f.D*f.H || len(c.After.Bias) != f.Experts {
+	if len(c.Added) != 2 || len(c.Y) != f.Batch*f.Seq*f.D || len(c.DUp) != f.Experts*f.D*f.H || len(c.After.Bias) != f.Experts {
 		t.Fatal("the fixture is not whole")
 	}
 	l := newLayer(t, c.args(f.Experts), f.Batch, f.Seq, f.D, f.H)
@@ -82,6 +82,9 @@ func (f *fixture) run(t *testing.T, c *fixtureCase) {
 	l.scalar(plan.ScalarInvTokens, 1/counted)
 
 	l.logitsOf(k)
+	if l.r.Observed {
+		l.observe(k)
+	}
 	l.route(k)
 	l.run(k)
 	l.backward(k, false)
@@ -117,6 +120,7 @@ func (f *fixture) run(t *testing.T, c *fixtureCase) {
 	l.advance()
 	l.sync()
 	rep := l.report()
+	near("the losses", []float32{float32(rep.Balance), float32(rep.Z)}, c.Added)
 	for e, x := range c.Count {
 		if rep.Count[e] != x {
 			t.Errorf("expert %d was counted %v times, want %v", e, rep.Count[e], x)
@@ -146,8 +150,8 @@ func (c *fixtureCase) args(experts int) moe.SelectArgs {
 	a := moe.SelectArgs{
 		Experts: experts, Slots: r.Slots, K: r.K, Sigmoid: r.Sigmoid, Renorm: r.Renorm, Choice: r.Choice,
 		Rate: r.Rate, Capacity: -1, Scale: 1, Alpha: r.Alpha, ZLoss: r.ZLoss, U: r.U,
-		Kind:    map[string]int{"cutoff": moe.Cutoff, "topk": moe.TopK}[r.Kind],
-		Pool:    map[string]int{"sequence": moe.Sequence, "micro": moe.Micro}[r.Pool],
+		Kind: map[string]int{"cutoff": moe.Cutoff, "topk": moe.TopK}[r.Kind],
+		Pool: map[string]int{"sequence": moe.Sequence, "micro": moe.Micro, "step": moe.Step}[r.Pool], Observed: r.Pool == "step",
 		Balance: map[string]int{"aux_step": moe.AuxStep, "aux_micro": moe.AuxMicro, "lossfree": moe.LossFree, "quantile": moe.QuantileTop}[r.Balance],
 	}
 	if r.Scale != 0 {
