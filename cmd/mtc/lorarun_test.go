@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -192,5 +194,53 @@ func TestAdaptersOfSomeLayers(t *testing.T) {
 	out, _ := succeed(t, "doctor", "run")
 	if !strings.Contains(out, "frozen weights are those of "+base) || !strings.Contains(out, "8 of 8 tensors have moved") {
 		t.Errorf("doctor says\n%s", out)
+	}
+}
+
+// Adapters are tuned on conversations with the base's own tokenizer and template, several to a row,
+// in a stream; the best ones answer, and go on.
+func TestAdaptersOnConversations(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command to build programs with")
+	}
+	base := filepath.Join(t.TempDir(), "base")
+	tinyChatModel(t, base)
+	t.Chdir(t.TempDir())
+	var chats strings.Builder
+	for i := range 40 {
+		chats.WriteString(`{"messages": [{"role": "user", "content": "say ` + strings.Repeat("a", i%5+1) + `"}, {"role": "assistant", "content": "yes"}]}` + "\n")
+	}
+	if err := os.WriteFile("chats.jsonl", []byte(chats.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "import", base, "-o", "m.mt")
+	run := []string{"run", "m.mt", "--from", base, "--data", "chats.jsonl", "--out", "run", "--placement", "stream", "--micro-batch", "1",
+		"--set", "train.lora=lora(rank = 4, alpha = 32, targets = all)", "--set", "train.lr=0.05", "--set", "train.eval=every(20)", "--set", "train.save=every(20)",
+		"--set", "train.seq=64", "--set", "train.batch=2 rows", "--set", "train.documents=packed"}
+	out, _ := succeed(t, append(run, "--steps", "40")...)
+	if !strings.Contains(out, "linears") {
+		t.Errorf("the table does not say what learns:\n%s", out)
+	}
+	losses := regexp.MustCompile(`step +\d+/40  loss (\S+)`).FindAllStringSubmatch(out, -1)
+	if len(losses) != 40 {
+		t.Fatalf("%d steps:\n%s", len(losses), out)
+	}
+	first, _ := strconv.ParseFloat(losses[0][1], 64)
+	last, _ := strconv.ParseFloat(losses[39][1], 64)
+	if !(last < first-0.5) {
+		t.Errorf("the loss goes from %v to %v", first, last)
+	}
+	for _, which := range []string{"run", filepath.Join("run", "best")} {
+		out, _ = succeed(t, "generate", which, "--chat", "say aaa", "--tokens", "3", "--temperature", "0")
+		if strings.TrimSpace(out) == "" {
+			t.Errorf("%s has no answer", which)
+		}
+	}
+	succeed(t, append(run[:2:2], append([]string{"--resume", "--steps", "42"}, run[4:]...)...)...)
+	succeed(t, "export", "run", "--hf", "tuned")
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"} {
+		if _, err := os.Stat(filepath.Join("tuned", name)); err != nil {
+			t.Error(err)
+		}
 	}
 }
