@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -123,6 +124,7 @@ func TestTrace(t *testing.T) {
 		type track struct{ pid, tid int }
 		slices := map[track][]span{}
 		starts, ends := map[int]int{}, map[int]int{}
+		begins, last := map[int]float64{}, map[string]float64{} // of flows by id, of counters by process and name
 		counters, threads, tasks := map[string]int{}, map[string]bool{}, 0
 		for _, e := range f.TraceEvents {
 			if e.Ph != "M" && (e.Ts == nil || *e.Ts < 0) || e.Name == "" || e.PID < 1 {
@@ -150,10 +152,19 @@ func TestTrace(t *testing.T) {
 					}
 				}
 				counters[e.Name]++
+				track := fmt.Sprint(e.PID, e.Name)
+				if at, ok := last[track]; ok && *e.Ts < at {
+					t.Errorf("%s: counter %s goes back from %v to %v", name, e.Name, at, *e.Ts)
+				}
+				last[track] = *e.Ts
 			case "s":
 				starts[e.ID]++
+				begins[e.ID] = *e.Ts
 			case "f":
 				ends[e.ID]++
+				if at, ok := begins[e.ID]; !ok || *e.Ts < at-1e-3 {
+					t.Errorf("%s: flow %d ends at %v, and begins at %v", name, e.ID, *e.Ts, at)
+				}
 				if e.Bp != "e" {
 					t.Errorf("%s: flow %d does not bind to the slice it ends in", name, e.ID)
 				}
