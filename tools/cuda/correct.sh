@@ -284,7 +284,8 @@ sanitized() { # TOOL PROGRAM STEPS
   [ -n "$tool" ] || { echo "compute-sanitizer is not on this machine"; return 1; }
   # The library's products are not ours to check, and take most of racecheck's time.
   if [ "$1" = racecheck ] && "$tool" --help 2>&1 | grep -q -- --kernel-name-exclude; then
-    for name in gemm nvjet cutlass cublas splitK; do skip="$skip --kernel-name-exclude kns=$name"; done
+    for name in gemm nvjet cutlass cublas splitK ${SKIP:-}; do skip="$skip --kernel-name-exclude kns=$name"; done
+    [ -z "${ONLY:-}" ] || skip="--kernel-name kns=$ONLY"
   fi
   MTC_CUDA_TUNE=0 limit=150 under="$tool --tool $1 --error-exitcode 9 --print-limit 5 --report-api-errors no $skip" \
     program "$2" --data "$work/text.txt" --eval-every 0 --no-save --out "$work/run/$2.$1" --steps "$3"
@@ -298,6 +299,7 @@ part_sanitize() {
   for name in nano.bf16.stream nano.f32.resident; do
     check "memcheck: $name" "0 errors in 2 steps" sanitized memcheck $name 2
   done
+  check "memcheck: tiny.bf16" "0 errors in 2 steps" sanitized memcheck tiny.bf16 2
   # Heads of 16 and of 64 elements run in kernels of their own.
   for name in tiny.bf16 tiny.f32 tiny.bf16.wide; do
     check "racecheck: $name" "0 hazards in 1 step" sanitized racecheck $name 1

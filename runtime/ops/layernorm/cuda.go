@@ -17,11 +17,11 @@ var (
 		Text: text, Func: "layernorm_backward", Spec: spec,
 		Grid: func(a *device.Args) device.Grid {
 			lanes, units := grid.Team(a.I[1])
-			return grid.Sweep(a.I[0], lanes, units)
+			return grid.Sweep(a.I[0], lanes, units, 2)
 		},
 		Work: func(a *device.Args) int64 {
 			lanes, units := grid.Team(a.I[1])
-			return grid.SweepWork(a.I[0], lanes, units, 2*a.I[1])
+			return grid.SweepWork(a.I[0], lanes, units, 2, a.I[1])
 		},
 		Next: &device.Source{
 			Text: text, Func: "layernorm_backward_sums", Spec: spec,
@@ -46,7 +46,7 @@ func pick(_ device.Target, a *device.Args) *device.Source {
 
 // A team of threads takes a row of I[1] elements.
 
-// Forward holds one tensor, so a warp may hold longer rows than backward's.
+// Forward holds one tensor.
 func forwardSpec(a *device.Args) [4]int64 {
 	lanes, units := grid.ForwardTeam(a.I[1])
 	return [4]int64{lanes, units}

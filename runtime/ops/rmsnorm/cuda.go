@@ -17,11 +17,11 @@ var (
 		Text: text, Func: "rmsnorm_backward", Spec: spec,
 		Grid: func(a *device.Args) device.Grid {
 			lanes, units := grid.Team(a.I[2])
-			return grid.Sweep(groups(a), lanes, units)
+			return grid.Sweep(groups(a), lanes, units, 1)
 		},
 		Work: func(a *device.Args) int64 {
 			lanes, units := grid.Team(a.I[2])
-			return grid.SweepWork(groups(a), lanes, units, a.I[2])
+			return grid.SweepWork(groups(a), lanes, units, 1, a.I[2])
 		},
 		Next: &device.Source{Text: text, Func: "rmsnorm_backward_sums", Spec: spec, Grid: ends},
 	}
@@ -48,7 +48,7 @@ func pick(_ device.Target, a *device.Args) *device.Source {
 
 // A team of threads takes a group: I[2] elements of the row's I[1].
 
-// Forward holds one tensor, so a warp may hold longer rows than backward's.
+// Forward holds one tensor.
 func forwardSpec(a *device.Args) [4]int64 {
 	lanes, units := grid.ForwardTeam(a.I[2])
 	return [4]int64{lanes, units}

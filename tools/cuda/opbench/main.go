@@ -85,7 +85,7 @@ func run(s sizes, only string, f32, big, mixture, emulate bool, memory int64) er
 	for _, b := range chosen {
 		m.reset()
 		launch := b.setup()
-		each, err := measure(dev, launch, emulate)
+		each, err := measure(dev, launch, emulate, b.name != copyName)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
@@ -106,12 +106,44 @@ func open(f32, emulate bool) (device.Device, error) {
 	if emulate {
 		return emu.New(f32)
 	}
+	if os.Getenv("MTC_CUDA_GRAPHS") == "" {
+		if err := os.Setenv("MTC_CUDA_GRAPHS", "1"); err != nil {
+			return nil, err
+		}
+	}
 	return cuda.New(cuda.Options{F32: f32})
+}
+
+// kept is a batch of launches that the device keeps together and is given all at once: alone, short
+// ones would end before the next is submitted. nil: it does not keep them.
+func kept(dev device.Device, launch func(set int)) func(n int) (time.Duration, error) {
+	const together = 24
+	k, ok := dev.Queue(device.Compute).(device.Keeper)
+	if !ok || !k.Keeps() {
+		return nil
+	}
+	again := k.Keep(func() {
+		for i := range together {
+			launch(i)
+		}
+	})
+	if again == nil {
+		return nil
+	}
+	return func(n int) (time.Duration, error) {
+		rounds := (n + together - 1) / together
+		start := time.Now()
+		for range rounds {
+			again()
+		}
+		err := dev.Sync()
+		return time.Since(start) * time.Duration(n) / time.Duration(rounds*together), err
+	}
 }
 
 // measure is the time of one launch: the median of batches that are long against the time to
 // wait for them. set counts launches, so that they can take turns over memory.
-func measure(dev device.Device, launch func(set int), once bool) (time.Duration, error) {
+func measure(dev device.Device, launch func(set int), once, keep bool) (time.Duration, error) {
 	batch := func(n int) (time.Duration, error) {
 		start := time.Now()
 		for i := range n {
@@ -125,6 +157,11 @@ func measure(dev device.Device, launch func(set int), once bool) (time.Duration,
 	}
 	if _, err := batch(4); err != nil {
 		return 0, err
+	}
+	if keep {
+		if together := kept(dev, launch); together != nil {
+			batch = together
+		}
 	}
 	first, err := batch(8)
 	if err != nil {

@@ -253,14 +253,15 @@ __device__ __forceinline__ void each_unit(int n, int lane, F f) {
 // sweeps tells whether a row's units leave registers for the sums.
 template <int LANES, int UNITS> constexpr bool sweeps = UNITS > 0 && UNITS <= 4 && LANES <= 512;
 
-// sweep_share is how many blocks share a multiprocessor, by the registers that they need.
-template <int LANES, int UNITS> constexpr int sweep_share =
-    LANES <= 32 ? (UNITS == 1 ? 3 : UNITS <= 3 ? 2 : 1) : LANES <= 256 && UNITS <= 2 ? 2 : 1;
+// sweep_share is how many blocks share a multiprocessor, by the registers that they need for SUMS
+// sums of a column. Blocks of one sum are many: while some wait for the sums of a row, others read.
+template <int LANES, int UNITS, int SUMS> constexpr int sweep_share =
+    LANES <= 32 ? (UNITS == 1 ? 3 : UNITS <= 3 ? 2 : 1) : LANES <= 256 && UNITS <= 2 ? (SUMS == 1 ? 4 : 2) : 1;
 
 // sweep_blocks is the number of blocks over n rows: those that a GPU with 132 multiprocessors
 // holds at once.
-template <int LANES, int UNITS> __device__ __forceinline__ i64 sweep_blocks(i64 n) {
-    return imin(LANES <= 32 ? ceil_div(n, TEAM_THREADS / LANES) : n, 132 * sweep_share<LANES, UNITS>);
+template <int LANES, int UNITS, int SUMS> __device__ __forceinline__ i64 sweep_blocks(i64 n) {
+    return imin(LANES <= 32 ? ceil_div(n, TEAM_THREADS / LANES) : n, 132 * sweep_share<LANES, UNITS, SUMS>);
 }
 
 // sweep_sums adds what the teams of a block have for the n columns of a row to out.

@@ -62,17 +62,10 @@ func Team(n int64) (lanes, units int64) {
 	return ceil(ceil(u, units), 32) * 32, units
 }
 
-// warpElements is the longest row that a warp holds where it holds one tensor.
-const warpElements = 4096
-
-// ForwardTeam is Team where a row of one tensor is held: a warp needs no barrier, and many of them
-// keep more reads in flight than a block that waits for its sums.
+// ForwardTeam is Team where a row of one tensor is held.
 func ForwardTeam(n int64) (lanes, units int64) {
 	lanes, units = Team(n)
-	switch {
-	case lanes > 32 && units > 0 && n <= warpElements:
-		return 32, ceil(n/8, 32)
-	case units == 1 && lanes > 4: // a head: two units a lane, for more reads in flight
+	if units == 1 && lanes > 4 { // a head: two units a lane, for more reads in flight
 		return lanes / 2, 2
 	}
 	return lanes, units
@@ -99,12 +92,16 @@ func Aligned(ptrs ...device.Ptr) bool {
 func Sweeps(lanes, units int64) bool { return units > 0 && units <= 4 && lanes <= 512 }
 
 // sweepBlocks is loops.cuh's sweep_blocks.
-func sweepBlocks(n, lanes, units int64) int64 {
+func sweepBlocks(n, lanes, units, sums int64) int64 {
 	share := int64(1)
 	switch {
 	case lanes <= 32 && units == 1:
 		share = 3
-	case lanes <= 32 && units <= 3, lanes > 32 && lanes <= 256 && units <= 2:
+	case lanes <= 32 && units <= 3:
+		share = 2
+	case lanes > 32 && lanes <= 256 && units <= 2 && sums == 1:
+		share = 4
+	case lanes > 32 && lanes <= 256 && units <= 2:
 		share = 2
 	}
 	if lanes <= 32 {
@@ -113,9 +110,9 @@ func sweepBlocks(n, lanes, units int64) int64 {
 	return min(n, 132*share)
 }
 
-// Sweep is the launch of teams over n rows.
-func Sweep(n, lanes, units int64) device.Grid {
-	return Of(max(1, sweepBlocks(n, lanes, units)), sweepThreads(lanes))
+// Sweep is the launch of teams over n rows that keep sums for each column.
+func Sweep(n, lanes, units, sums int64) device.Grid {
+	return Of(max(1, sweepBlocks(n, lanes, units, sums)), sweepThreads(lanes))
 }
 
 func sweepThreads(lanes int64) int64 {
@@ -125,9 +122,9 @@ func sweepThreads(lanes int64) int64 {
 	return lanes
 }
 
-// SweepWork is the scratch memory of the sums of width columns.
-func SweepWork(n, lanes, units, width int64) int64 {
-	return 4 * max(1, sweepBlocks(n, lanes, units)) * width
+// SweepWork is the scratch memory of the sums over width columns.
+func SweepWork(n, lanes, units, sums, width int64) int64 {
+	return 4 * max(1, sweepBlocks(n, lanes, units, sums)) * sums * width
 }
 
 // columnChunks is loops.cuh's column_chunks.
