@@ -56,7 +56,7 @@ func moeLayer(m *memory, r *relay, emulate bool) error {
 			for _, p := range parts {
 				p.run()
 			}
-		}, emulate)
+		}, emulate, true)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func moeLayer(m *memory, r *relay, emulate bool) error {
 			l.name, s.tokens, s.width, s.experts, s.hidden, routed, largest)
 		sum, flops := 0.0, 0.0
 		for _, p := range parts {
-			t, err := measure(m.dev, func(int) { p.run() }, emulate)
+			t, err := measure(m.dev, func(int) { p.run() }, emulate, true)
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
