@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,10 +92,3 @@ func dataPack(e *env, in []string, f *packFlags) error {
 
 // leftOut is never null.
 func leftOut(r *pack.Result) []pack.Left { return append([]pack.Left{}, r.Left...) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/data/packed"
 	"github.com/megatrain/mtc/runtime/tokenizer"
 )
@@ -240,5 +242,70 @@ func TestFinetuneEqualsPyTorch(t *testing.T) {
 		if step != len(want.Loss) {
 			t.Errorf("%v: %d steps, wanted %d", flags, step, len(want.Loss))
 		}
+	}
+}
+
+// A run on conversations goes on with the tokens that it began with, bit for bit as if nobody had
+// stopped it, also when the files are gone; other files are taken where they are given.
+func TestFinetuneGoesOn(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command to build programs with")
+	}
+	dir := t.TempDir()
+	tinyChatModel(t, filepath.Join(dir, "model"))
+	t.Chdir(dir)
+	chats := func(word string, n int) {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `{"messages":[{"role":"user","content":"%s %d"},{"role":"assistant","content":"%s"}]}`+"\n", word, i, strings.Repeat(word+" ", 1+i%5))
+		}
+		if err := os.WriteFile("chats.jsonl", []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chats("slab", 30)
+	succeed(t, "import", "model", "-o", "m.mt")
+	run := func(args ...string) (code int, said string) {
+		code, out, errw := call(append([]string{"run", "m.mt", "--set", "train.seq=64", "--set", "train.batch=4 rows"}, args...)...)
+		return code, out + errw
+	}
+	begin := []string{"--from", "model", "--data", "chats.jsonl", "--loss", "all", "--epochs", "2", "--set", "train.lr=constant(peak = 1e-3)"}
+	if code, said := run(append(begin, "--out", "whole")...); code != 0 || !strings.Contains(said, "loss: all") {
+		t.Fatal(said)
+	}
+	if code, said := run(append(begin, "--out", "parts", "--epochs", "1")...); code != 0 {
+		t.Fatal(said)
+	}
+	if err := os.Remove("chats.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	code, said := run("--resume", "--out", "parts", "--epochs", "2")
+	if code != 0 || !strings.Contains(said, "goes on with parts/data") {
+		t.Fatalf("exit %d\n%s", code, said)
+	}
+	weights := func(run string) []byte {
+		t.Helper()
+		c, err := checkpoint.Latest(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(c.Path, checkpoint.WeightsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if !bytes.Equal(weights("whole"), weights("parts")) {
+		t.Error("a run that was stopped has other weights than one that was not")
+	}
+	chats("lane", 20)
+	code, said = run("--resume", "--out", "parts", "--epochs", "4", "--data", "chats.jsonl")
+	if code != 0 || !strings.Contains(said, "packed     parts/data: 20 documents") || !strings.Contains(said, "loss: all") || !strings.Contains(said, "data: ") {
+		t.Errorf("exit %d\n%s", code, said)
+	}
+	// Where nothing is packed, nothing says how.
+	code, said = run("--from", "model", "--data", "parts/data", "--epochs", "1", "--loss", "all", "--out", "x")
+	if code != exitUsage || !strings.Contains(said, "`--loss` says how text becomes tokens") {
+		t.Errorf("exit %d\n%s", code, said)
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/data"
-	"github.com/megatrain/mtc/runtime/data/pack"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -213,7 +212,7 @@ func (p *Program) writeCalibrated(e *engine.Engine, c *checkpoint.Checkpoint, ru
 	if had, err := readRun(run); err == nil && had != nil {
 		t = had.Train
 	}
-	if err := p.writeRunFolder(r.out, t, pack.Choice{}); err != nil {
+	if err := p.writeRunFolder(r.out, t, nil); err != nil {
 		return err
 	}
 	state := slabs{e: e}

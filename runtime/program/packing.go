@@ -31,6 +31,20 @@ type packing struct {
 	given string // a flag of it that was given, "": none
 }
 
+// packedAs is in a run's record what it packed itself.
+type packedAs struct {
+	pack.Choice
+	Data bool `json:"data"`
+	Eval bool `json:"eval"`
+}
+
+func (s *session) packedAs() *packedAs {
+	if s.packed == "" && s.held == "" {
+		return nil
+	}
+	return &packedAs{s.packing.Choice, s.packed != "", s.held != ""}
+}
+
 func (k *packing) bind(fs *flagSet) {
 	for name, to := range k.flags() {
 		fs.bind(name, to)
@@ -145,15 +159,15 @@ func (s *session) isText(name string, paths []string) (bool, error) {
 // keptData is the folder with the packed data that a resumed run had, "" where it had none or is
 // given other data than it had.
 func (s *session) keptData(name string) string {
-	if s.from == nil || s.before == nil {
+	if s.from == nil || s.before == nil || s.had == nil {
 		return ""
 	}
-	given, now, then := s.dataGiven, s.train.Data, s.before.Data
+	given, had, now, then := s.dataGiven, s.had.Data, s.train.Data, s.before.Data
 	if name == evalFolder {
-		given, now, then = s.evalGiven, s.train.EvalData, s.before.EvalData
+		given, had, now, then = s.evalGiven, s.had.Eval, s.train.EvalData, s.before.EvalData
 	}
 	dir := filepath.Join(filepath.Dir(filepath.Clean(s.from.Path)), name)
-	if given || !slices.Equal(absolute(now), then) || !packed.Is(dir) {
+	if given || !had || !slices.Equal(absolute(now), then) || !packed.Is(dir) {
 		return ""
 	}
 	return dir

@@ -22,7 +22,10 @@ func (s *settings) recall(which string, compiled *plan.Train) (err error) {
 	if err != nil || r == nil {
 		return err
 	}
-	s.before, s.packing.Choice = &r.Train, s.packing.Over(r.Packing)
+	s.before, s.had = &r.Train, r.Packing
+	if s.had != nil {
+		s.packing.Choice = s.packing.Over(&s.had.Choice)
+	}
 	if r.Compiled == nil {
 		s.train = r.Train
 	} else {

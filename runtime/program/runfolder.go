@@ -13,7 +13,6 @@ import (
 	"runtime"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
-	"github.com/megatrain/mtc/runtime/data/pack"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -44,12 +43,12 @@ func FileName() string {
 
 // runRecord is run.json.
 type runRecord struct {
-	Model    string       `json:"model"`
-	Hash     string       `json:"hash"`
-	Compiler string       `json:"compiler"`
-	Train    plan.Train   `json:"train"`              // settings in force; data paths are absolute
-	Compiled *plan.Train  `json:"compiled,omitempty"` // settings of the program, as the .mt has them
-	Packing  *pack.Choice `json:"packing,omitempty"`  // of text, where it is not as by itself
+	Model    string      `json:"model"`
+	Hash     string      `json:"hash"`
+	Compiler string      `json:"compiler"`
+	Train    plan.Train  `json:"train"`              // settings in force; data paths are absolute
+	Compiled *plan.Train `json:"compiled,omitempty"` // settings of the program, as the .mt has them
+	Packing  *packedAs   `json:"packing,omitempty"`  // of text that the run packed itself
 }
 
 // readRun reads run.json; nil when there is none.
@@ -70,13 +69,9 @@ func readRun(dir string) (*runRecord, error) {
 }
 
 // writeRunFolder puts program, source and record into the folder; t are the settings in force.
-func (p *Program) writeRunFolder(dir string, t plan.Train, k pack.Choice) error {
+func (p *Program) writeRunFolder(dir string, t plan.Train, packing *packedAs) error {
 	t.Data, t.EvalData = absolute(t.Data), absolute(t.EvalData)
-	record := runRecord{p.Plan.Model, p.Plan.Hash, p.Plan.Compiler, t, &p.Plan.Train, nil}
-	if k.Template = ""; k != (pack.Choice{}) {
-		record.Packing = &k
-	}
-	text, err := json.MarshalIndent(record, "", "  ")
+	text, err := json.MarshalIndent(runRecord{p.Plan.Model, p.Plan.Hash, p.Plan.Compiler, t, &p.Plan.Train, packing}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type settings struct {
 	before     *plan.Train            // what was in force when that was written, nil when unknown
 	dataGiven  bool                   // --data was given, not only the train block's
 	evalGiven  bool                   // --eval-data was
+	had        *packedAs              // what that run had packed itself, nil: nothing
 }
 
 // settings parses the command line of training.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/megatrain/mtc/runtime/data/pack"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -117,7 +116,7 @@ func TestRunFolderThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &Program{Plan: testPlan()}
-	err := p.writeRunFolder(filepath.Join(file, "run"), p.Plan.Train, pack.Choice{})
+	err := p.writeRunFolder(filepath.Join(file, "run"), p.Plan.Train, nil)
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Code != "MT0623" || f.ExitCode() != exitInput || !strings.Contains(f.Hint, "--out") {
 		t.Errorf("below a file: %v", err)

@@ -217,7 +217,7 @@ func (s *session) openFolder() (unlock func(), err error) {
 			return nil, err
 		}
 	}
-	if err := s.prog.writeRunFolder(s.out, s.train, s.packing.Choice); err != nil {
+	if err := s.prog.writeRunFolder(s.out, s.train, s.packedAs()); err != nil {
 		unlock()
 		return nil, err
 	}
