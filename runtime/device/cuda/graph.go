@@ -51,7 +51,6 @@ func (s *stream) Keep(run func()) (again func() bool) {
 		case d.failure.Load() != nil:
 			return true
 		}
-		s.mark(s.tag)
 		if err := d.launchGraph(g, s.handle); err != nil {
 			d.failed(s, "a graph", err)
 		}
