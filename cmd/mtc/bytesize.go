@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// byteSize is a flag's number of bytes: "24GiB", "512 MB", "1.5e9".
+// byteSize is a flag's number of bytes: "24GiB", "512 MB", "1.5e9". One without a unit that is less than
+// a mebibyte is none that anybody means.
 type byteSize int64
 
 // byteUnits by suffix, the longer ones first.
@@ -37,6 +38,9 @@ func (b *byteSize) Set(s string) error {
 		x, err := strconv.ParseFloat(strings.TrimSpace(s[:len(s)-len(u.suffix)]), 64)
 		if err != nil || !(x > 0) || x*u.bytes >= math.MaxInt64 {
 			break
+		}
+		if u.suffix == "" && x < 1<<20 {
+			return fmt.Errorf("that is %s bytes: write a unit, such as %sGiB", s, s)
 		}
 		*b = byteSize(x * u.bytes)
 		return nil

@@ -81,8 +81,11 @@ func (p *Profile) Write(w io.Writer) error {
 	return err
 }
 
-// maxTime bounds the times of a profile: about 11 days.
-const maxTime = 1e15
+// maxTime and maxBytes bound what a profile says: about 11 days, and a pebibyte.
+const (
+	maxTime  = 1e15
+	maxBytes = 1 << 50
+)
 
 // ReadProfile reads a profile and checks all that can be said of it without its plan. Errors
 // are *fault.Error.
@@ -117,7 +120,7 @@ func (p *Profile) check() error {
 		return fmt.Errorf("its unit is %q, not ns", p.Unit)
 	case len(p.Steps) == 0:
 		return errors.New("it has no steps")
-	case p.DeviceBytes < 0 || p.HostBytes < 0:
+	case min(p.DeviceBytes, p.HostBytes) < 0 || max(p.DeviceBytes, p.HostBytes) > maxBytes:
 		return fmt.Errorf("%d bytes of the device and %d of the host were in use", p.DeviceBytes, p.HostBytes)
 	}
 	for _, s := range p.Untimed {
@@ -131,6 +134,8 @@ func (p *Profile) check() error {
 			return fmt.Errorf("step %d stands behind step %d", s.Step, p.Steps[i-1].Step)
 		case !(s.Seconds >= 0 && s.Seconds < maxTime/1e9):
 			return fmt.Errorf("step %d takes %v seconds", s.Step, s.Seconds)
+		case s.List != "steady":
+			return fmt.Errorf("step %d is one of the list %q, not a steady one", s.Step, s.List)
 		case len(s.Tasks) == 0:
 			return fmt.Errorf("step %d has no tasks", s.Step)
 		}

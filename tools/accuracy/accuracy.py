@@ -239,6 +239,7 @@ def run(target, names, o):
     with tarfile.open(fileobj=lzma.open(os.path.join(BUILD, target + ".tar.xz"))) as t:
         t.extractall(work)
     os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")
+    os.environ["XDG_CONFIG_HOME"] = os.path.join(work, "config")  # the profile that `mtc bench` keeps is none of the user's
     mtc, machine = os.path.join(work, target, "mtc"), o.machine
     if not machine and target == "cuda":
         machine = "h200"
