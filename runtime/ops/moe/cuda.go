@@ -22,7 +22,8 @@ const (
 	unit        = 8    // elements that a thread of rows.cu and logits.cu moves at once
 	block       = 256  // threads, and tokens of a block
 	wideBlock   = 1024 // threads of kernels of one block a pool or layer
-	weightParts = 64   // of the tokens, in logits.cu
+	weightParts = 128  // of the tokens, in logits.cu
+	weightLanes = 128  // threads of its blocks, of one or two columns each
 	histTokens  = 4096
 	digits      = 2048
 	manyBlocks  = 1 << 16
@@ -73,7 +74,8 @@ var (
 	logitsWeightCUDA = &device.Source{Text: logitsText, Func: "moe_logits_weight_parts",
 		Grid: func(a *device.Args) device.Grid {
 			size := ceil(a.I[0], weightParts)
-			return device.Grid{X: int32(ceil(a.I[1], block)), Y: int32(ceil(a.I[0], size)), Z: int32(ceil(a.I[2], 8)), Threads: block}
+			columns := weightLanes * (2 - a.I[1]%2)
+			return device.Grid{X: int32(ceil(a.I[1], columns)), Y: int32(ceil(a.I[0], size)), Z: int32(ceil(a.I[2], 8)), Threads: weightLanes}
 		},
 		Work: func(a *device.Args) int64 { return 4 * weightParts * a.I[1] * a.I[2] },
 		Next: &device.Source{Text: logitsText, Func: "moe_logits_weight", Grid: threads(func(a *device.Args) int64 { return a.I[1] * a.I[2] })}}

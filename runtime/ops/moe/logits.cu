@@ -65,28 +65,30 @@ extern "C" __global__ void __launch_bounds__(256) moe_logits_input(Args a) {
     else logits_input<1>(a);
 }
 
-// The gradient of the weight is added up over parts of the tokens, at most 64 of them, and then over the
-// parts. grid of the first: x columns by 256, y parts, z experts by 8.
-constexpr int PARTS = 64, COLUMNS = 256, EXPERTS = 8;
+// The gradient of the weight is added up over parts of the tokens, at most 128 of them, and then over the
+// parts. A thread makes V columns. grid of the first: x columns by 128 V, y parts, z experts by 8.
+constexpr int PARTS = 128, LANES = 128, EXPERTS = 8;
 
 __device__ __forceinline__ i64 part_tokens(i64 n) { return (n + PARTS - 1) / PARTS; }
 
-extern "C" __global__ void __launch_bounds__(COLUMNS) moe_logits_weight_parts(Args a) {
+template <int V> __device__ __forceinline__ void logits_weight_parts(const Args& a) {
     const Geom g(a);
-    const i64 i = (i64)blockIdx.x * COLUMNS + threadIdx.x, size = part_tokens(g.n);
+    const i64 i = ((i64)blockIdx.x * LANES + threadIdx.x) * V, size = part_tokens(g.n);
     const i64 lo = blockIdx.y * size, hi = imin(g.n, lo + size);
     const int e0 = blockIdx.z * EXPERTS, experts = min(EXPERTS, g.e - e0);
     const act_t* x = (const act_t*)a.p[0];
     const float* dy = (const float*)a.p[1];
     constexpr int TOKENS = 32;
-    __shared__ float d[TOKENS][EXPERTS];
-    float sum[EXPERTS];
+    alignas(16) __shared__ float d[TOKENS][EXPERTS];
+    float sum[EXPERTS][V];
 #pragma unroll
-    for (int e = 0; e < EXPERTS; e++) sum[e] = 0.f;
+    for (int e = 0; e < EXPERTS; e++)
+#pragma unroll
+        for (int k = 0; k < V; k++) sum[e][k] = 0.f;
     for (i64 t0 = lo; t0 < hi; t0 += TOKENS) {
         __syncthreads();
-        {
-            const int t = threadIdx.x / EXPERTS, e = threadIdx.x % EXPERTS;
+        for (int j = threadIdx.x; j < TOKENS * EXPERTS; j += LANES) {
+            const int t = j / EXPERTS, e = j % EXPERTS;
             d[t][e] = t0 + t < hi && e < experts ? dy[(t0 + t) * g.e + e0 + e] : 0.f;
         }
         __syncthreads();
@@ -94,15 +96,23 @@ extern "C" __global__ void __launch_bounds__(COLUMNS) moe_logits_weight_parts(Ar
             const int n = (int)imin(TOKENS, hi - t0);
 #pragma unroll 8
             for (int t = 0; t < n; t++) {
-                const float v = to_f(x[(t0 + t) * g.d + i]);
+                float v[V];
+                load<V>(x + (t0 + t) * g.d + i, v);
 #pragma unroll
-                for (int e = 0; e < EXPERTS; e++) sum[e] = __fmaf_rn(d[t][e], v, sum[e]);
+                for (int e = 0; e < EXPERTS; e++)
+#pragma unroll
+                    for (int k = 0; k < V; k++) sum[e][k] = __fmaf_rn(d[t][e], v[k], sum[e][k]);
             }
         }
     }
 #pragma unroll
     for (int e = 0; e < EXPERTS; e++)
-        if (i < g.d && e < experts) ((float*)a.work)[((i64)blockIdx.y * g.e + e0 + e) * g.d + i] = sum[e];
+        if (i < g.d && e < experts) store<V>((float*)a.work + ((i64)blockIdx.y * g.e + e0 + e) * g.d + i, sum[e]);
+}
+
+extern "C" __global__ void __launch_bounds__(LANES) moe_logits_weight_parts(Args a) {
+    if (a.i[1] % 2 == 0) logits_weight_parts<2>(a);
+    else logits_weight_parts<1>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(256) moe_logits_weight(Args a) {
