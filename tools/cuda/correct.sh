@@ -224,7 +224,7 @@ short_of_memory() {
   local rc
   case $1 in
   group) grouped 256 refused MT0410 "control group" -- $wrap "$work/programs/nano.wide" ;;
-  address) (ulimit -v 1500000 && refused 'MT0[45][01][0-9]' "memory" -- $wrap "$work/programs/nano.wide" --no-memory-check) ;;
+  address) (ulimit -v 1500000 && refused 'MT0[45][01][0-9]' "memory\|address space" -- $wrap "$work/programs/nano.wide" --no-memory-check) ;;
   esac
   rc=$?
   [ $rc -ne 77 ] || { echo "not tried: no control group can be made here" >"$work/note"; return 0; }

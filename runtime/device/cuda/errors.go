@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/device/cuda/libs"
@@ -29,9 +30,16 @@ func newFault(code, format string, args ...any) *fault.Error {
 }
 
 func cannotUse(name string, err error) error {
-	return newFault(codeCannotUse, "%s cannot be used", name).Wrap(err).
-		Help("`nvidia-smi` shows whether another process holds it or its driver is out of order")
+	f := newFault(codeCannotUse, "%s cannot be used", name).Wrap(err)
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_AS, &limit) == nil && limit.Cur < wantedAddresses {
+		return f.Help("the address space of this process is limited to %d KiB, and a driver maps the memory of its GPUs and of the machine: `ulimit -v unlimited`", limit.Cur>>10)
+	}
+	return f.Help("`nvidia-smi` shows whether another process holds it or its driver is out of order")
 }
+
+// wantedAddresses is less than what a driver takes of the address space.
+const wantedAddresses = 1 << 40
 
 // missing names a library that is not there and the packages that bring it.
 func missing(l libs.Lib, err error) error {

@@ -34,8 +34,7 @@ func Probe(ordinal int) (Info, error) {
 		return Info{}, newFault(codeOldDriver, "the driver does not fit").Wrap(driverError(code)).
 			Help("install one driver of version 550 or newer, and restart the machine after a change of driver")
 	default:
-		return Info{}, newFault(codeCannotUse, "the NVIDIA driver does not start").Wrap(driverError(code)).
-			Help("`nvidia-smi` shows whether the driver works")
+		return Info{}, cannotUse("the NVIDIA driver", driverError(code))
 	}
 	i := Info{Driver: cu.Version()}
 	if i.Driver < minDriver {
