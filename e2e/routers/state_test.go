@@ -189,3 +189,24 @@ func TestPaddingOnly(t *testing.T) {
 		}
 	})
 }
+
+// TestMadeAgainIsNotCountedAgain: where a layer's input is made again from one before it, and all of a
+// layer in backward, routers count and move as if nothing were.
+func TestMadeAgainIsNotCountedAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, precision string) {
+		for again, plain := range map[string]string{"threshold-again": "threshold-2", "choice-again": "choice-1", "topk-again": "topk-1"} {
+			in := drawn(t, plain, 3, 15)
+			want, got := try(t, plain, precision, in), try(t, again, precision, in)
+			for _, r := range want.routers() {
+				for _, what := range []string{"count.", "pairs.", "threshold.", "bias."} {
+					if !slices.Equal(got.f32(what+r), want.f32(what+r)) {
+						t.Errorf("%s: %s%s is %v, and %v where nothing is made again", again, what, r, got.f32(what+r), want.f32(what+r))
+					}
+				}
+			}
+			if !slices.Equal(got.f64("added"), want.f64("added")) {
+				t.Errorf("%s: routers add %v to the loss, and %v where nothing is made again", again, got.f64("added"), want.f64("added"))
+			}
+		}
+	})
+}
