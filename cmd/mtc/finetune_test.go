@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -150,7 +151,7 @@ func TestFinetuneTutorial(t *testing.T) {
 	}
 	for what, want := range map[string][]string{
 		"data show":             {"document 2:", "*", `"<|im_end|>"`},
-		"run chat.mt":           {"8 documents", "loss: assistant", "documents apart", "weights from", "packed into", "eval 10/10", "step 10/10", "held out (0.3 of all)"},
+		"run chat.mt":           {"8 documents", "loss: assistant", "documents apart", "weights from", "packed into", "eval 10/10", "step 10/10", "says 10/10", "held out (0.3 of all)"},
 		"export runs/chat/best": {"chat-tuned"},
 	} {
 		for _, w := range want {
@@ -270,8 +271,17 @@ func TestFinetuneGoesOn(t *testing.T) {
 		return code, out + errw
 	}
 	begin := []string{"--from", "model", "--data", "chats.jsonl", "--loss", "all", "--epochs", "2", "--set", "train.lr=constant(peak = 1e-3)"}
-	if code, said := run(append(begin, "--out", "whole")...); code != 0 || !strings.Contains(said, "loss: all") {
+	code, said := run(append(begin, "--out", "whole", "--ask", "slab 3")...)
+	if code != 0 || !strings.Contains(said, "loss: all") {
 		t.Fatal(said)
+	}
+	// What it is asked at its end it answers as its checkpoint does, and trains on as if nobody had.
+	answer := regexp.MustCompile(`(?m)^says 16/16  "slab 3": (".*")$`).FindStringSubmatch(said)
+	if answer == nil {
+		t.Fatalf("no answer:\n%s", said)
+	}
+	if out, _ := succeed(t, "generate", "whole", "--chat", "slab 3", "--temperature", "0", "--tokens", "64", "--stop-at-seq"); strconv.Quote(strings.TrimSuffix(out, "\n")) != answer[1] {
+		t.Errorf("in the run it says %s, behind it %q", answer[1], out)
 	}
 	if code, said := run(append(begin, "--out", "parts", "--epochs", "1")...); code != 0 {
 		t.Fatal(said)
@@ -279,7 +289,7 @@ func TestFinetuneGoesOn(t *testing.T) {
 	if err := os.Remove("chats.jsonl"); err != nil {
 		t.Fatal(err)
 	}
-	code, said := run("--resume", "--out", "parts", "--epochs", "2")
+	code, said = run("--resume", "--out", "parts", "--epochs", "2")
 	if code != 0 || !strings.Contains(said, "goes on with parts/data") {
 		t.Fatalf("exit %d\n%s", code, said)
 	}

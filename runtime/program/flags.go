@@ -34,6 +34,7 @@ var TrainFlags = []Flag{
 	{Name: "key", Arg: "NAME", Doc: "field of a record that holds its text (default text)"},
 	{Name: "template", Arg: "FILE", Doc: "chat template, or chatml (default: the model's own)"},
 	{Name: "strict", Doc: "the first record that cannot be taken over is an error"},
+	{Name: "ask", Arg: "TEXT", Doc: "after every evaluation, print what the model answers: with its chat template, or else by going on from the text", Many: true},
 	{Name: "eval-every", Arg: "N", Doc: "evaluate after every N steps; 0: only at the end"},
 	{Name: "save-every", Arg: "N", Doc: "write a checkpoint after every N steps; 0: only at the end"},
 	{Name: "no-best", Doc: "do not keep the weights with the lowest evaluation loss in OUT/best"},

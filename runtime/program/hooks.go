@@ -41,7 +41,7 @@ func (s *session) onEval(st engine.State, r engine.EvalResult) error {
 	if err := first(s.routed(st.Step), s.metrics.Eval(l)); err != nil {
 		return err
 	}
-	return s.keepBest(st, r)
+	return first(s.keepBest(st, r), s.answer(st.Step))
 }
 
 // routed prints and records what the routers did until a step.

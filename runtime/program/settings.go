@@ -30,6 +30,7 @@ type settings struct {
 	noSave     bool
 	moved      bool // count the weights that did
 	noBest     bool
+	ask        []string               // to answer after evaluations
 	noCheck    bool                   // of free memory
 	profile    int64                  // steps to time, 0: none
 	from       *checkpoint.Checkpoint // to resume from
@@ -51,7 +52,7 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 		"eval-every": &t.EvalEvery, "save-every": &t.SaveEvery, "out": &s.out, "metrics": &s.metrics,
 		"seed": &t.Seed, "set": &sets, "resume": &which, "max-skipped": &s.maxSkipped,
 		"threads": &s.threads, "root": &root, "no-save": &s.noSave, "moved": &s.moved, "no-memory-check": &s.noCheck, "profile": &profile, "pinned-memory": &pinned,
-		"no-best": &s.noBest, "from": &s.weights, "tensorboard": &s.exports.tensorboard, "csv": &s.exports.csv, "prometheus": &s.exports.prometheus,
+		"no-best": &s.noBest, "ask": &s.ask, "from": &s.weights, "tensorboard": &s.exports.tensorboard, "csv": &s.exports.csv, "prometheus": &s.exports.prometheus,
 	} {
 		fs.bind(name, to)
 	}

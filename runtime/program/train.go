@@ -37,15 +37,16 @@ type session struct {
 
 	checking bool // nothing runs after this, so notes are for the program to tell
 
-	engine   *engine.Engine
-	metrics  *telemetry.Metrics
-	routing  *routing       // nil: the model has no routers
-	profiler *profiler      // nil: none
-	feeds    []*export.Feed // of other programs
-	eta      telemetry.ETA
-	tokens   int64 // targets trained on so far
-	began    time.Time
-	startup  startup
+	engine    *engine.Engine
+	metrics   *telemetry.Metrics
+	questions []question     // of --ask
+	routing   *routing       // nil: the model has no routers
+	profiler  *profiler      // nil: none
+	feeds     []*export.Feed // of other programs
+	eta       telemetry.ETA
+	tokens    int64 // targets trained on so far
+	began     time.Time
+	startup   startup
 
 	evaluated int64 // step of the last evaluation, -1: none
 	evalLoss  float64
@@ -82,6 +83,9 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer unlock()
+	if err := s.openQuestions(); err != nil {
+		return err
+	}
 	if s.feed.Bytes && p.Plan.Vocab > 256 {
 		fmt.Fprintf(errw, "note: the data is read as bytes, tokens below 256, and the vocabulary of %s is %d; `mtc data pack` tokenizes text\n",
 			p.Plan.Model, p.Plan.Vocab)
