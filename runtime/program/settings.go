@@ -89,6 +89,9 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	if fs.given("steps") && fs.given("epochs") {
 		return nil, usagef("`--steps` and `--epochs` exclude each other").hint("epochs end a run after so many times over its data, steps wherever it is then")
 	}
+	if fs.given("eval-data") && fs.given("holdout") {
+		return nil, usagef("`--eval-data` and `--holdout` exclude each other").hint("both say on what to evaluate")
+	}
 	if fs.given("threads") && s.threads == 0 {
 		s.threads = -1 // refused: leaving the flag out is how to have all
 	}

@@ -40,6 +40,18 @@ func TestSettingsOutOfRange(t *testing.T) {
 	if s, err := (&Program{Plan: testPlan()}).settings([]string{"--threads=1024"}, &strings.Builder{}); err != nil || s.threads != 1024 {
 		t.Errorf("1024 threads: %v", err)
 	}
+	for _, both := range [][]string{{"--steps", "3", "--epochs", "2"}, {"--eval-data", "a", "--holdout", "0.1"}} {
+		_, err := (&Program{Plan: testPlan()}).settings(both, &strings.Builder{})
+		var u *usageError
+		if !errors.As(err, &u) || !strings.Contains(u.msg, "exclude each other") {
+			t.Errorf("%v: %v", both, err)
+		}
+	}
+	for _, epochs := range []string{"0", "-1", "10000000"} {
+		if _, err := (&Program{Plan: testPlan()}).settings([]string{"--epochs", epochs}, &strings.Builder{}); err == nil {
+			t.Errorf("%s epochs", epochs)
+		}
+	}
 	gpu := testPlan()
 	gpu.Target = "cuda"
 	for arg, want := range map[string]int64{"0": 0, "1.5GiB": 3 << 29, "2MB": 2e6} {
