@@ -36,7 +36,7 @@ func (b *byteSize) Set(s string) error {
 			continue
 		}
 		x, err := strconv.ParseFloat(strings.TrimSpace(s[:len(s)-len(u.suffix)]), 64)
-		if err != nil || !(x > 0) || x*u.bytes >= math.MaxInt64 {
+		if err != nil || !(x*u.bytes >= 1) || x*u.bytes >= math.MaxInt64 {
 			break
 		}
 		if u.suffix == "" && x < 1<<20 {

@@ -31,7 +31,7 @@ elsewhere.`,
 			return compare(e, args, machine, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&machine, "machine", "", "`NAME` or file of a machine's profile to predict for (default: this machine, if measured)")
+	cmd.Flags().StringVar(&machine, "machine", "", "`NAME` or file of a machine's profile to predict for (default: the one that BUILD was planned for; else this machine, if measured)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the comparison as JSON")
 	return cmd
 }

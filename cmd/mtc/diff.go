@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -49,15 +50,19 @@ predicted time of a step. The exit code is 0 where they are the same, 1 where th
 
 func diff(ctx context.Context, e *env, args []string, o diffOptions) error {
 	var s [2]*view.Schedule
+	machine := func(name string) (*cost.Machine, error) { return machineFor(name, s[0].Plan.Target) }
 	for i, arg := range args {
-		var err error
-		if s[i], err = diffSide(ctx, arg, o.compile); err != nil {
+		side, err := diffSide(ctx, arg, o.compile)
+		if err != nil {
 			return err
+		}
+		if s[i] = side.Schedule; i == 0 && side.dir != "" {
+			machine = side.machine
 		}
 	}
 	d := s[0].Compare(s[1])
 	if !d.Equal && s[0].Plan.Target == s[1].Plan.Target {
-		m, err := machineFor(o.compile.Machine, s[0].Plan.Target)
+		m, err := machine(o.compile.Machine)
 		if err != nil {
 			return err
 		}
@@ -90,14 +95,11 @@ func diff(ctx context.Context, e *env, args []string, o diffOptions) error {
 	return nil
 }
 
-// diffSide is one side of a comparison.
-func diffSide(ctx context.Context, arg string, o compileOptions) (*view.Schedule, error) {
+// diffSide is one side of a comparison; that of a .mt has no folder.
+func diffSide(ctx context.Context, arg string, o compileOptions) (*loaded, error) {
 	if filepath.Ext(arg) == ".mt" && !isFolder(arg) {
-		return compiled(ctx, arg, o)
+		s, err := compiled(ctx, arg, o)
+		return &loaded{Schedule: s}, err
 	}
-	s, err := loadSchedule([]string{arg})
-	if err != nil {
-		return nil, err
-	}
-	return s.Schedule, nil
+	return loadSchedule([]string{arg})
 }

@@ -35,9 +35,9 @@ func newInspectCmd(e *env) *cobra.Command {
 Reads schedule.json of a build folder (the newest in build/ when none is named) or of a run
 folder, and shows a steady training step over time: what each lane does, how much of it
 hides behind the computation, the critical path, the costliest tasks with their line of the
-.mt, and the memory that is alive. The times are predicted for --machine, which is this
-machine where mtc bench has measured it. A run folder with a profile (mtc run --profile)
-shows the times that were measured.`,
+.mt, and the memory that is alive. The times are predicted for --machine; without it for the
+machine that the build was planned for, else for this one where mtc bench has measured it. A
+run folder with a profile (mtc run --profile) shows the times that were measured.`,
 		Example: "  mtc inspect build/nano\n  mtc inspect build/nano --machine h200 --why 12\n  mtc inspect runs/nano --html step.html",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +67,7 @@ shows the times that were measured.`,
 	enumFlag(fs, &o.list, "list", "", "show the tasks of a list", append([]string{"none"}, listNames()...)...)
 	fs.IntVar(&o.task, "task", 0, "show task `N`")
 	fs.StringVar(&o.why, "why", "", "say why `TASK` runs when it does, and what other choices would cost: a number, or the beginning of a name, such as \"prefetch layer[2]\"")
-	fs.StringVar(&o.machine, "machine", "", "`NAME` or file of a machine's profile to predict for (default: this machine, if measured)")
+	fs.StringVar(&o.machine, "machine", "", "`NAME` or file of a machine's profile to predict for (default: the one planned for; else this machine, if measured)")
 	fs.StringVar(&o.html, "html", "", "write the step as one page to `FILE`")
 	fs.StringVar(&o.moe, "moe", "", "write what the routers of RUN did, its moe.jsonl, as one page of figures to `FILE`")
 	fs.StringArrayVar(&o.data, "data", nil, "with --moe: also how many experts tokens of `PATH` have, by their loss")

@@ -107,6 +107,58 @@ func TestInspectErrors(t *testing.T) {
 	}
 }
 
+// A build that was planned for a machine is shown on it, with the memory that it was given.
+func TestInspectPlannedMachine(t *testing.T) {
+	dir := built(t, "--machine", "rtx4090", "--host-memory", "100TiB", "--device-memory", "100TiB")
+	for _, c := range []struct{ machine, want, not string }{
+		{"", "predicted for rtx4090:", "lacks"},
+		{"rtx4090", "predicted for rtx4090:", "lacks"},
+		{"l40s", "predicted for l40s:", "lacks"},
+	} {
+		args := []string{dir}
+		if c.machine != "" {
+			args = append(args, "--machine", c.machine)
+		}
+		out, errs, code := inspected(t, args...)
+		if code != exitOK || !strings.Contains(out, c.want) || strings.Contains(out, c.not) {
+			t.Errorf("inspect %v: exit %d\n%s%s", args, code, out, errs)
+		}
+	}
+	if s, err := loadSchedule([]string{dir}); err != nil {
+		t.Fatal(err)
+	} else if m, err := s.machine(""); err != nil || m.HostMemory.Value != 100<<40 || m.DeviceMemory.Value != 100<<40 {
+		t.Errorf("the machine of the build has %+v of memory, %v; wanted what was given", m, err)
+	} else if m, err = s.machine("l40s"); err != nil || m.HostMemory.Value >= 100<<40 {
+		t.Errorf("another machine has the memory of the build's: %+v, %v", m, err)
+	}
+	var out, errw strings.Builder
+	if run([]string{"diff", dir, built(t, "--target", "cuda", "--placement", "stream")}, nil, &out, &errw); !strings.Contains(out.String(), "rtx4090") {
+		t.Errorf("diff does not predict for the machine of its first build:\n%s%s", out.String(), errw.String())
+	}
+}
+
+// A build whose machine's profile is gone says so.
+func TestInspectPlannedMachineGone(t *testing.T) {
+	text, err := os.ReadFile("../../compiler/cost/profiles/l40s.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := filepath.Join(t.TempDir(), "mine.json")
+	if err := os.WriteFile(profile, text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	dir := built(t, "--machine", profile)
+	if err := os.Remove(profile); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := inspected(t, dir); code != exitInput || !strings.Contains(errs, "was planned for a machine") || !strings.Contains(errs, "--machine") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	if out, _, code := inspected(t, dir, "--machine", "h200"); code != exitOK || !strings.Contains(out, "predicted for h200") {
+		t.Errorf("exit %d with another machine", code)
+	}
+}
+
 // Without a folder the newest build is meant.
 func TestInspectNewest(t *testing.T) {
 	if _, _, code := inspectedIn(t, t.TempDir()); code != exitUsage {

@@ -139,9 +139,42 @@ func machineFor(name, target string) (*cost.Machine, error) {
 	return m, nil
 }
 
+// machine is what the schedule is predicted for: the machine named; else the one that the build
+// was planned for; else as machineFor has it. On the build's own machine the memory is what the
+// build was given.
+func (s *loaded) machine(name string) (*cost.Machine, error) {
+	record, err := readRecord(s.dir)
+	if err != nil || record.Hash != s.Plan.Hash || !record.Options.Planned || record.Options.Machine == "" {
+		return machineFor(name, s.Plan.Target)
+	}
+	o := record.Options
+	if name != "" && name != o.Machine {
+		return machineFor(name, s.Plan.Target)
+	}
+	m, err := machineFor(o.Machine, s.Plan.Target)
+	if err != nil {
+		if name == "" {
+			return nil, inputErrorf("%s was planned for a machine whose profile cannot be read: %v", s.dir, err).
+				hint("--machine NAME predicts for another one")
+		}
+		return nil, err
+	}
+	x := *m
+	for _, limit := range []struct {
+		of    *cost.Figure
+		given int64
+		flag  string
+	}{{&x.DeviceMemory, o.Memory, "--device-memory"}, {&x.HostMemory, o.HostMemory, "--host-memory"}} {
+		if limit.given > 0 {
+			*limit.of = cost.Figure{Value: float64(limit.given), Source: limit.flag}
+		}
+	}
+	return &x, nil
+}
+
 // predict is a list on a machine.
 func (s *loaded) predict(machine string, list plan.List) (*view.Step, error) {
-	m, err := machineFor(machine, s.Plan.Target)
+	m, err := s.machine(machine)
 	if err != nil {
 		return nil, err
 	}
