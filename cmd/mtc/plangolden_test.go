@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -55,6 +56,11 @@ func comparePlan(t *testing.T, file, args string) {
 	name := strings.TrimSuffix(filepath.Base(file), ".mt")
 	for _, r := range [][2]string{{"--machine ", "-"}, {" --host-memory ", "-"}, {" --set train.clip=none", "-noclip"}} {
 		args = strings.Replace(args, r[0], r[1], 1)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("a line of %d columns: %s", n, line)
+		}
 	}
 	golden := filepath.Join("testdata", "plan", name+args+".txt")
 	if os.Getenv("MTC_UPDATE") != "" {

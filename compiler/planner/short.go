@@ -31,11 +31,11 @@ func (e *ShortError) over() int64 {
 func (e *ShortError) Lines() []string {
 	var out []string
 	if over := e.Device - e.DeviceLimit; over > 0 {
-		out = append(out, fmt.Sprintf("%s of device memory are needed, %s more than the %s there are",
+		out = append(out, fmt.Sprintf("%s of device memory needed, %s over the %s there are",
 			schedule.Bytes(e.Device), schedule.Bytes(over), schedule.Bytes(e.DeviceLimit)))
 	}
 	if over := e.Host - e.HostLimit; over > 0 {
-		out = append(out, fmt.Sprintf("%s of host memory are needed, %s more than the %s there are",
+		out = append(out, fmt.Sprintf("%s of host memory needed, %s over the %s there are",
 			schedule.Bytes(e.Host), schedule.Bytes(over), schedule.Bytes(e.HostLimit)))
 	}
 	if len(out) == 0 {
@@ -156,7 +156,7 @@ func (e *ShortError) nearest(s *search) {
 		}
 	}
 	v := s.variants[0]
-	if v.clip && try("`--set train.clip=none`", "without clipping gradients leave as they arrive", func(r *Request) {
+	if v.clip && try("`--set train.clip=none`", "gradients leave as they arrive", func(r *Request) {
 		r.Options.Set = append(r.Options.Set, "train.clip=none")
 	}) {
 		return
