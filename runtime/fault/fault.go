@@ -55,8 +55,10 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 )
 
 // Error is one fault. Path and Hint may be empty; Offset is -1 when no byte is meant.
@@ -149,15 +151,30 @@ func (e *Error) ExitCode() int {
 func Text(err error) string {
 	var e *Error
 	if !errors.As(err, &e) {
-		return "error: " + err.Error() + "\n"
+		return "error: " + plain(err.Error()) + "\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "error[%s]: %s\n", e.Code, e.text())
+	fmt.Fprintf(&b, "error[%s]: %s\n", e.Code, plain(e.text()))
 	if p := e.place(); p != "" {
-		fmt.Fprintf(&b, "  --> %s\n", p)
+		fmt.Fprintf(&b, "  --> %s\n", plain(p))
 	}
 	if e.Hint != "" {
-		fmt.Fprintf(&b, "  help: %s\n", e.Hint)
+		fmt.Fprintf(&b, "  help: %s\n", plain(e.Hint))
+	}
+	return b.String()
+}
+
+// plain escapes what a terminal would act on or not show: errors quote names and texts out of
+// files, and those may hold anything.
+func plain(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
+			b.WriteRune(r)
+			continue
+		}
+		q := strconv.QuoteRune(r)
+		b.WriteString(q[1 : len(q)-1])
 	}
 	return b.String()
 }

@@ -23,6 +23,9 @@ func TestRendering(t *testing.T) {
 			"MT0623: not written: x: no space left on device", "error[MT0623]: not written: x: no space left on device\n", 3},
 		{New("MT0623", "", "not written").Wrap(syscall.EACCES).ByCause(),
 			"MT0623: not written: permission denied", "error[MT0623]: not written: permission denied\n", 1},
+		{New("MT0663", "d\x1b[2J", "a\tb of\n    é日\u202e").Help("\a"),
+			"MT0663: d\x1b[2J: a\tb of\n    é日\u202e",
+			"error[MT0663]: a\tb of\n    é日\\u202e\n  --> d\\x1b[2J\n  help: \\a\n", 1},
 		{fmt.Errorf("while saving: %w", New("MT0601", "d", "no files")),
 			"while saving: MT0601: d: no files", "error[MT0601]: no files\n  --> d\n", 1},
 	} {
