@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
@@ -129,6 +130,8 @@ func TestFoldersThatAreRefused(t *testing.T) {
 			os.Remove(filepath.Join(dir, configFile))
 			os.Mkdir(filepath.Join(dir, configFile), 0o777)
 		}, []string{"not a regular file"}},
+		{"a configuration that is a pipe", "MT0602", func(dir string) { pipe(t, dir, configFile) }, []string{"not a regular file"}},
+		{"a shard that is a pipe", "MT0662", func(dir string) { pipe(t, dir, second) }, []string{second + ": cannot be read: it is not a regular file"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := tiny(t)
@@ -144,6 +147,15 @@ func TestFoldersThatAreRefused(t *testing.T) {
 	}
 	_, err := Open(filepath.Join(tiny(t), configFile))
 	wantFault(t, err, "MT0662", "a folder is wanted")
+}
+
+// pipe puts a pipe in the place of a file; nobody ever writes into it.
+func pipe(t *testing.T, dir, name string) {
+	t.Helper()
+	os.Remove(filepath.Join(dir, name))
+	if err := syscall.Mkfifo(filepath.Join(dir, name), 0o666); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The map is law: all that is missing, left over, or of another shape or kind is told at once.

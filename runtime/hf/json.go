@@ -24,12 +24,7 @@ type object map[string]any
 // readObject reads a file that holds one JSON object. A key that occurs twice is an error:
 // readers differ in which of the two they take.
 func readObject(path string) (object, []byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, unreadable(path, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(path) // before it is opened: to open a pipe waits for a writer
 	switch {
 	case err != nil:
 		return nil, nil, unreadable(path, err)
@@ -38,6 +33,11 @@ func readObject(path string) (object, []byte, error) {
 	case info.Size() > maxJSON:
 		return nil, nil, fault.New("MT0660", path, "it has %d bytes, at most %d are read", info.Size(), maxJSON)
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, unreadable(path, err)
+	}
+	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
 	if err != nil {
 		return nil, nil, unreadable(path, err)

@@ -164,12 +164,7 @@ func (m *Matching) keepBuffers(path string) error {
 
 // copyFile copies a regular file, following a link to one, as folders of downloads have them.
 func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return unreadable(from, err)
-	}
-	defer in.Close()
-	info, err := in.Stat()
+	info, err := os.Stat(from) // before it is opened: to open a pipe waits for a writer
 	switch {
 	case err != nil:
 		return unreadable(from, err)
@@ -180,6 +175,11 @@ func copyFile(from, to string) error {
 	case info.Size() > maxCopied:
 		return unreadable(from, fmt.Errorf("it has %d bytes, at most %d are copied", info.Size(), int64(maxCopied)))
 	}
+	in, err := os.Open(from)
+	if err != nil {
+		return unreadable(from, err)
+	}
+	defer in.Close()
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
 	}

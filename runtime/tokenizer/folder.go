@@ -92,7 +92,7 @@ func (f *Folder) beside() error {
 // findTemplate takes the template's own file before the one in the configuration.
 func (f *Folder) findTemplate(raw json.RawMessage) error {
 	own := filepath.Join(f.Dir, "chat_template.jinja")
-	text, err := os.ReadFile(own)
+	text, err := ReadFile(own)
 	switch {
 	case err == nil:
 		f.Template, f.TemplateFile = string(text), own
@@ -138,7 +138,7 @@ func tokenText(list ...json.RawMessage) string {
 
 // readJSON reads a file that need not be there.
 func readJSON(path string, to any) error {
-	text, err := os.ReadFile(path)
+	text, err := ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil

@@ -34,16 +34,25 @@ type file struct {
 // maxFile is the largest tokenizer.json that is read; the largest in use have 35 MB.
 const maxFile = 256 << 20
 
+// ReadFile reads one of a tokenizer's files: regular (to open a pipe waits for a writer), and no
+// larger than maxFile. The error's text does not repeat the path.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, cause(err)
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file")
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%d bytes are too many for a tokenizer", info.Size())
+	}
+	text, err := os.ReadFile(path)
+	return text, cause(err)
+}
+
 // Load reads a tokenizer.json.
 func Load(path string) (*Tokenizer, error) {
-	info, err := os.Stat(path)
-	var text []byte
-	if err == nil && info.Size() > maxFile {
-		return nil, fault.New("MT0670", path, "%d bytes are too many for a tokenizer", info.Size()).Help("name the tokenizer.json of the model")
-	}
-	if err == nil {
-		text, err = os.ReadFile(path)
-	}
+	text, err := ReadFile(path)
 	if err != nil {
 		return nil, fault.New("MT0602", path, "cannot be read").Wrap(cause(err))
 	}
@@ -271,7 +280,7 @@ func unread(what, kind string) error { return fmt.Errorf("the %s %q is not read"
 
 // HashOf is the hash of the tokenizer in a file, without loading it.
 func HashOf(path string) (string, error) {
-	text, err := os.ReadFile(path)
+	text, err := ReadFile(path)
 	if err != nil {
 		return "", fault.New("MT0602", path, "cannot be read").Wrap(cause(err))
 	}

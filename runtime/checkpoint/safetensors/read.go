@@ -22,17 +22,21 @@ type File struct {
 	byName  map[string]int
 }
 
-// Open opens and checks a file.
+// Open opens and checks a file. What it is is asked before it is opened: to open a pipe waits
+// for somebody to write into it.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	info, err := f.Stat()
+	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is not a regular file")
 	}
 	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if info, err = f.Stat(); err != nil {
 		f.Close()
 		return nil, unreadable(path, err)
 	}

@@ -54,7 +54,7 @@ func FilesOf(f *tokenizer.Folder) (map[string][]byte, error) {
 		if n == "tokenizer.json" {
 			path = f.Name()
 		}
-		text, err := os.ReadFile(path)
+		text, err := tokenizer.ReadFile(path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
