@@ -7,7 +7,6 @@ package cost
 
 import (
 	"fmt"
-	"math"
 )
 
 // Machine is a profile: what a plan may use and how fast that is. Rates are per second.
@@ -157,17 +156,22 @@ func (m *Machine) Check() error {
 		if s := r.Sustained.Value; !(s >= 0 && s <= 1) {
 			return fmt.Errorf("machine %s: rates.%s.sustained is %v, a part of the rates of products", m.Name, precision, s)
 		}
-		if !(r.Launch.Value >= 0) || math.IsInf(r.Launch.Value, 0) {
-			return fmt.Errorf("machine %s: rates.%s.launch is %v", m.Name, precision, r.Launch.Value)
+		if x := r.Launch.Value; !(x >= 0 && x <= 100) {
+			return fmt.Errorf("machine %s: rates.%s.launch is %v seconds", m.Name, precision, x)
 		}
 	}
 	for _, x := range all {
 		if !positive(x.f.Value) {
-			return fmt.Errorf("machine %s: %s is %v, not a positive number", m.Name, x.name, x.f.Value)
+			return fmt.Errorf("machine %s: %s is %v, not a positive number of a machine", m.Name, x.name, x.f.Value)
 		}
 	}
-	if !(m.Link.Latency.Value >= 0) {
-		return fmt.Errorf("machine %s: link.latency is %v", m.Name, m.Link.Latency.Value)
+	if x := m.Link.Latency.Value; !(x >= 0 && x <= 1) {
+		return fmt.Errorf("machine %s: link.latency is %v seconds", m.Name, x)
+	}
+	for _, x := range all[:2] {
+		if x.f.Value > mostBytes {
+			return fmt.Errorf("machine %s: %s is %v bytes", m.Name, x.name, x.f.Value)
+		}
 	}
 	return nil
 }
@@ -184,4 +188,9 @@ func (c *Curve) check() error {
 	return nil
 }
 
-func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
+// positive reports whether x is a number that a machine may have: with less or more, times and sizes are
+// none that a simulation or a plan can count in.
+func positive(x float64) bool { return x >= 1e-3 && x <= 1e21 }
+
+// mostBytes is the most memory that a profile may name: an exbibyte.
+const mostBytes = 1 << 60

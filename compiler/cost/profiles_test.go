@@ -121,6 +121,11 @@ func TestCheck(t *testing.T) {
 		{"product has no points", func(m *Machine) { m.Rates["f32"].Product.Points = nil }},
 		{"positive rate", func(m *Machine) { m.Rates["f32"].Attention.Points[0].Rate = -1 }},
 		{"launch", func(m *Machine) { m.Rates["f32"].Launch.Value = -1 }},
+		{"device_memory is 1e+300", func(m *Machine) { m.DeviceMemory.Value = 1e300 }},
+		{"host_memory is 1e+20", func(m *Machine) { m.HostMemory.Value = 1e20 }},
+		{"f32.memory is 1e-300", func(m *Machine) { m.Rates["f32"].Memory.Value = 1e-300 }},
+		{"sustained", func(m *Machine) { m.Rates["f32"].Sustained.Value = 6.9e14 }},
+		{"latency", func(m *Machine) { m.Link.Latency.Value = 1e9 }},
 		{"kernels.x", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Curve{"x": {}} }},
 		{"ascending", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Curve{"x": {Points: []Size{{2, 1}, {2, 1}}}} }},
 	} {
