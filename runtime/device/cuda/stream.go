@@ -278,10 +278,17 @@ func (s *stream) Copy(dst, src device.Ptr, n int64) {
 		b, also := to.whole(dst.Off)
 		m := min(n, a, b)
 		var err error
-		if staged := !locked || !also; staged && s.ring != nil && (kind == hostToDevice || kind == deviceToHost) {
+		staged := !locked || !also
+		if staged && s.ring != nil && (kind == hostToDevice || kind == deviceToHost) {
 			err = s.ring.copy(kind, to.addr+uint64(dst.Off), from.addr+uint64(src.Off), m)
 		} else {
-			err = d.copyAsync(s.handle, kind, to.addr+uint64(dst.Off), from.addr+uint64(src.Off), m)
+			if staged && kind == hostToDevice {
+				// Without a ring the driver reads such memory in the call, before what the copy waits for.
+				err = d.syncStream(s.handle)
+			}
+			if err == nil {
+				err = d.copyAsync(s.handle, kind, to.addr+uint64(dst.Off), from.addr+uint64(src.Off), m)
+			}
 		}
 		if err != nil {
 			d.failed(s, "copy", err)

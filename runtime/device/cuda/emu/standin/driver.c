@@ -113,8 +113,10 @@ static void *loop(void *arg) {
 		case CALL:
 			if (dead) break;
 			pthread_mutex_unlock(&mu);
-			if (c->kind == COPY) memcpy(c->dst, c->src, c->n);
-			else if (c->kind == CALL) c->call(c->dst);
+			if (c->kind == COPY) {
+				memcpy(c->dst, c->src, c->n);
+				if (c->number) free(c->src);
+			} else if (c->kind == CALL) c->call(c->dst);
 			else run(c->f, c);
 			pthread_mutex_lock(&mu);
 			break;
@@ -229,10 +231,9 @@ int cuMemsetD8_v2(ptr_t p, unsigned char c, size_t n) { memset((void *)p, c, n);
 // Nothing may call it: from pageable memory it returns before the bytes arrive.
 int cuMemcpyHtoD_v2(ptr_t d, const void *s, size_t n) { return 801; }
 int cuMemcpyDtoH_v2(void *d, ptr_t s, size_t n) { memcpy(d, (void *)s, n); return dead; }
-int cuMemcpyHtoDAsync_v2(ptr_t d, const void *s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = (void *)d, .src = (void *)s, .n = n}); }
 int cuMemcpyDtoHAsync_v2(void *d, ptr_t s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = d, .src = (void *)s, .n = n}); }
-int cuMemcpyDtoDAsync_v2(ptr_t d, ptr_t s, size_t n, stream_t *q) { return cuMemcpyHtoDAsync_v2(d, (void *)s, n, q); }
-int cuMemcpyAsync(ptr_t d, ptr_t s, size_t n, stream_t *q) { return cuMemcpyHtoDAsync_v2(d, (void *)s, n, q); }
+int cuMemcpyDtoDAsync_v2(ptr_t d, ptr_t s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = (void *)d, .src = (void *)s, .n = n}); }
+int cuMemcpyAsync(ptr_t d, ptr_t s, size_t n, stream_t *q) { return cuMemcpyDtoDAsync_v2(d, s, n, q); }
 /* What is registered: in little of it nothing may be registered twice, or copied outside of it. */
 static struct { char *p; size_t n; } locked[4096];
 static size_t lock_bytes;
@@ -256,6 +257,17 @@ int cuMemHostUnregister(void *p) {
 		if (locked[i].p == p) locked[i].p = 0, lock_bytes -= locked[i].n, rc = 0;
 	pthread_mutex_unlock(&mu);
 	return rc;
+}
+/* Memory that is not registered is read in the call, whatever the stream still waits for. */
+int cuMemcpyHtoDAsync_v2(ptr_t d, const void *s, size_t n, stream_t *q) {
+	const char *p = s, *end = p + n;
+	pthread_mutex_lock(&mu);
+	for (int i = 0; i < 4096 && p < end; i++)
+		if (locked[i].p && p >= locked[i].p && p < locked[i].p + locked[i].n) p = locked[i].p + locked[i].n, i = -1;
+	pthread_mutex_unlock(&mu);
+	command_t c = {.kind = COPY, .dst = (void *)d, .src = (void *)s, .n = n};
+	if (p < end) c.src = memcpy(malloc(n), s, n), c.number = 1;
+	return push(q, c);
 }
 int cuMemHostGetDevicePointer_v2(ptr_t *d, void *p, unsigned f) { *d = (ptr_t)p; return 0; }
 
@@ -331,8 +343,4 @@ int cuLaunchKernel(function_t *f, unsigned x, unsigned y, unsigned z, unsigned t
 		unsigned shared, stream_t *s, void **params, void **extra) {
 	if (t > 1024) return 1;
 	return push(s, (command_t){.kind = LAUNCH, .f = f, .args = *(args_t *)params[0], .grid = {x, y, z}, .threads = (int)t});
-}
-typedef struct { unsigned x, y, z, t, t2, t3, shared; stream_t *s; void *attrs; unsigned n; } config_t;
-int cuLaunchKernelEx(const config_t *c, function_t *f, void **params, void **extra) {
-	return cuLaunchKernel(f, c->x, c->y, c->z, c->t, c->t2, c->t3, c->shared, c->s, params, extra);
 }
