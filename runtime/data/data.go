@@ -19,6 +19,9 @@
 // of an epoch start every T tokens from an offset in [0, T) that depends on the epoch, so a
 // target is used once an epoch and the cuts move between epochs. Rows cross file borders.
 //
+// Epochs. A run by epochs (EpochLoader, Rows.ByEpochs) learns every target once in each: an epoch
+// begins a step of its own, and its last step has the rows that are left.
+//
 // Order. Row k of a run is a pure function of (seed, k): epoch e = k / rows, place k % rows,
 // mapped by a keyed permutation that needs no storage. A loader has no position, so resuming
 // at step s is asking for Batch(s).
