@@ -102,7 +102,7 @@ func canonical(m *ir.Model) canonicalGraph {
 		}
 		b.WriteByte('\n')
 	}
-	w := graphWriter{out: &b, names: map[*ir.Value]string{}, params: number}
+	w := graphWriter{out: &b, names: map[*ir.Value]string{}, params: number, forward: true}
 	for _, u := range m.Units {
 		w.unit(u)
 	}

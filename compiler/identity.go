@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/compiler/passes/front"
 	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -45,6 +47,21 @@ type graphWriter struct {
 	count int
 	// params are what is written for a parameter; nil: its path.
 	params map[string]string
+	// forward leaves out what forward does not depend on: the losses of a router, and the balance that one
+	// of them is.
+	forward bool
+}
+
+// trained tells whether a constant is part of a router's losses alone.
+func trained(c *op.Call, name string) bool {
+	switch name {
+	case "alpha", "zloss":
+		return c.Def.Room == moe.Room
+	case "balance":
+		b := c.Attr["balance"].Int
+		return c.Def.Room == moe.Room && (b == moe.NoBalance || b == moe.AuxMicro || b == moe.AuxStep)
+	}
+	return false
 }
 
 func (w *graphWriter) name(v *ir.Value) string {
@@ -83,6 +100,12 @@ func (w *graphWriter) unit(u *ir.Unit) {
 		for i := range n.Call.Def.Params {
 			p := &n.Call.Def.Params[i]
 			v, ok := n.Call.Attr[p.Name]
+			if ok && p.Name == "slots" && u.Router != nil { // room for rows is no part of what is computed
+				v = *op.IntValue(front.DefaultSlots(u.Router.Mean, u.Router.Experts, u.Router.Attr["kind"].Int == moe.TopK))
+			}
+			if w.forward && trained(n.Call, p.Name) {
+				continue
+			}
 			if ok && p.Kind != op.InitKind && p.Kind != op.TieKind { // a tie shows in the weight's path
 				fmt.Fprintf(w.out, " %s=%s", p.Name, constantText(v))
 			}

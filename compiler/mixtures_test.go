@@ -82,3 +82,28 @@ func TestSharesOfMicroBatches(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsAreNoPartOfAModel: a run whose rows did not do goes on with more of them; other experts, cutoffs or
+// biases are another model.
+func TestRowsAreNoPartOfAModel(t *testing.T) {
+	hash := func(moe string) string {
+		text := "model m(D = 12, V = 32) {\ninit normal(0.2)\nblock one(x, b = false) { return o: linear(x, D, bias = b) }\n" +
+			"block layer(x) { x += m: moe(x, " + moe + ") }\nforward(tokens) {\nx = wte: embed(tokens, V, D)\nlayer(x)\nreturn head: linear(x, V)\n}\n}\n" +
+			"train { seq = 16; batch = 64 tokens; lr = 1e-3; steps = 9 }\n"
+		var diags diag.List
+		r, err := Compile(context.Background(), Options{Path: "m.mt", Text: []byte(text)}, &diags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Plan.ModelHash
+	}
+	want := hash("experts = 4, expert = one, router = threshold(0.25)")
+	if got := hash("experts = 4, expert = one, router = threshold(0.25), rows = 4"); got != want {
+		t.Error("more rows make another model")
+	}
+	for _, other := range []string{"experts = 4, expert = one, router = threshold(0.3)", "experts = 4, expert = one(b = true), router = threshold(0.25)", "experts = 4, expert = one, router = topk(1)"} {
+		if hash(other) == want {
+			t.Errorf("%s is the same model", other)
+		}
+	}
+}

@@ -155,6 +155,7 @@ func (x *exporter) fresh(dtype string) error {
 		if text, err = x.ownConfig(dtype); err != nil {
 			return err
 		}
+		x.res.Notes = append(x.res.Notes, "no other architecture is this model: "+x.Plan.Family.Why)
 	} else if why != "" {
 		return x.none(why)
 	}

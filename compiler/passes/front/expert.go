@@ -27,7 +27,10 @@ func (x *expert) adapt(f *frame, call *op.Call, in *[]*val, info *nodeInfo, span
 		s.errorf(codeTie, span, "the weights of experts are not tied").Also(x.span, "the expert")
 		return false
 	}
-	attr := map[string]op.Value{"out": call.Attr["out"], "init": call.Attr["init"], "bias": call.Attr["bias"]}
+	attr := map[string]op.Value{"out": call.Attr["out"], "init": call.Attr["init"]}
+	if call.Bool("bias") { // without one the identity of a model is what it was before there were any
+		attr["bias"] = call.Attr["bias"]
+	}
 	for _, name := range []string{"experts", "slots", "most", "mean"} {
 		attr[name] = x.attr[name]
 	}

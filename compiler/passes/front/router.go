@@ -71,7 +71,7 @@ func (f *frame) router(call *op.Call, info *nodeInfo, c *ast.Call) (*routing, bo
 	if v.Str == "topk" {
 		out.mean = float64(r.attr["k"].Int)
 	}
-	out.slots = slotsFor(out.mean, out.experts, v.Str == "topk")
+	out.slots = DefaultSlots(out.mean, out.experts, v.Str == "topk")
 	if rows := call.Attr["rows"]; !rows.IsNone() {
 		switch {
 		case v.Str == "topk":
@@ -95,9 +95,9 @@ func (f *frame) router(call *op.Call, info *nodeInfo, c *ast.Call) (*routing, bo
 
 const maxExperts = 4096
 
-// slotsFor is how many rows a token memory is made for: half more than the mean, so that a step
+// DefaultSlots is how many rows a token memory is made for: half more than the mean, so that a step
 // may be uneven.
-func slotsFor(mean float64, experts int64, exact bool) int64 {
+func DefaultSlots(mean float64, experts int64, exact bool) int64 {
 	if exact {
 		return int64(mean)
 	}
