@@ -19,9 +19,6 @@
 // MTC_CUDA_EPILOGUE=0 runs a GELU beside a product as a kernel of its own. MTC_CUDA_TUNE=0 takes
 // for each product the algorithm that cuBLASLt names first, in the place of the fastest one.
 //
-// MTC_CUDA_OVERLAP=1 launches a kernel while the one before it ends, where both are this project's and
-// the GPU can (compute capability 9): the kernel waits for the other's results by itself.
-//
 // MTC_CUDA_GRAPHS=1 enqueues what the compute lane does between two waits as one CUDA graph, from a
 // run's third step on.
 //
@@ -77,7 +74,6 @@ type Device struct {
 	noEpilogues bool
 	noTuning    bool  // MTC_CUDA_TUNE=0
 	graphs      bool  // MTC_CUDA_GRAPHS=1
-	overlap     bool  // MTC_CUDA_OVERLAP=1, and the GPU can
 	failAt      int64 // MTC_CUDA_FAIL, 0: never
 	backing     *backing
 	unsettled   atomic.Bool // host arenas are still being backed
@@ -124,7 +120,6 @@ func New(o Options) (*Device, error) {
 	d := &Device{opt: o, name: info.Name, arch: kit.Arch(info.Major, info.Minor), major: info.Major, total: info.Memory}
 	d.syncAll = os.Getenv("MTC_CUDA_SYNC") == "1"
 	d.noTuning = os.Getenv("MTC_CUDA_TUNE") == "0"
-	d.overlap = os.Getenv("MTC_CUDA_OVERLAP") == "1" && info.Major >= 9
 	d.noEpilogues = os.Getenv("MTC_CUDA_EPILOGUE") == "0"
 	d.noWaits = os.Getenv("MTC_CUDA_WAIT") == "host"
 	d.failAt, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_FAIL"), 10, 64)

@@ -35,17 +35,10 @@ static inline int bind(CUcontext c) {
 }
 
 static int launch(CUcontext c, CUstream s, CUfunction f, unsigned x, unsigned y, unsigned z,
-		unsigned threads, unsigned shared, block_t* args, int early) {
+		unsigned threads, unsigned shared, block_t* args) {
 	int rc = bind(c);
 	if (rc) return rc;
 	void* params[1] = {args};
-	if (early) { // while the kernel before it ends
-		CUlaunchAttribute may = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
-		may.value.programmaticStreamSerializationAllowed = 1;
-		CUlaunchConfig at = {.gridDimX = x, .gridDimY = y, .gridDimZ = z, .blockDimX = threads, .blockDimY = 1, .blockDimZ = 1,
-			.sharedMemBytes = shared, .hStream = s, .attrs = &may, .numAttrs = 1};
-		return cuLaunchKernelEx(&at, f, params, 0);
-	}
 	return cuLaunchKernel(f, x, y, z, threads, 1, 1, shared, s, params, 0);
 }
 
@@ -271,7 +264,7 @@ func codeOf(err error) int {
 }
 
 func (d *Device) launchNow(s *stream, f functionHandle, x, y, z, threads, shared int32, b *block) error {
-	return result(C.launch(d.ctx, s.handle, f, C.uint(x), C.uint(y), C.uint(z), C.uint(threads), C.uint(shared), (*C.block_t)(unsafe.Pointer(b)), flag(d.overlap)))
+	return result(C.launch(d.ctx, s.handle, f, C.uint(x), C.uint(y), C.uint(z), C.uint(threads), C.uint(shared), (*C.block_t)(unsafe.Pointer(b))))
 }
 
 // capture has a stream take launches up instead of running them, until captured.

@@ -158,21 +158,18 @@ func (d *Device) compile(name string, key moduleKey) (machineCode, error) {
 	if err != nil {
 		return machineCode{}, missing(libs.NVRTC, err)
 	}
-	options, text := kit.Options(d.arch, d.opt.F32, key.spec), key.text
-	if d.overlap {
-		text = kit.Entered(text)
-	}
+	options := kit.Options(d.arch, d.opt.F32, key.spec)
 	var c machineCode
 	if dir := cacheDir(); dir != "" {
 		h := sha256.New()
-		fmt.Fprintf(h, "%d.%d\n%s\n%d\n%s%s", major, minor, strings.Join(options, "\n"), len(kit.Header), kit.Header, text)
+		fmt.Fprintf(h, "%d.%d\n%s\n%d\n%s%s", major, minor, strings.Join(options, "\n"), len(kit.Header), kit.Header, key.text)
 		c.path = filepath.Join(dir, hex.EncodeToString(h.Sum(nil))+".cubin")
 		if image, err := os.ReadFile(c.path); err == nil && len(image) > 0 {
 			c.image, c.cached = image, true
 			return c, nil
 		}
 	}
-	image, _, err := nvrtc.Compile(name+".cu", text, kit.HeaderName, kit.Header, options)
+	image, _, err := nvrtc.Compile(name+".cu", key.text, kit.HeaderName, kit.Header, options)
 	if err != nil {
 		return c, newFault(codeKernel, "a kernel does not compile for %s", d.arch).Wrap(err).
 			Help("NVRTC %d.%d may be too old for this GPU; else this is a fault of mtc: please report it", major, minor)

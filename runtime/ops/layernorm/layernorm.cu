@@ -23,46 +23,23 @@ template <bool FAST> __device__ __forceinline__ void forward(const Args& a) {
     const wgt_t *weight = (const wgt_t*)a.p[1], *bias = (const wgt_t*)a.p[2];
     act_t* y = (act_t*)a.p[3] + team.row * n;
     const Kept<act_t, LANES, S1, FAST> x((const act_t*)a.p[0] + team.row * n, n, team.lane);
-    float mean, s = 0.0f;
-#ifndef MTC_F32
-    constexpr bool ONCE = LANES > 32 && FAST;
-#else
-    constexpr bool ONCE = false;
-#endif
-    if constexpr (ONCE) {
-        // A block waits for its sums, so it makes both at once, of deviations from the mean of the first 8
-        // elements: the difference of the two loses what bf16 does not show.
-        float v[E], pivot = 0.0f, d = 0.0f;
-        load<E>((const act_t*)a.p[0] + team.row * n, v);
+    float s = 0.0f;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E];
+        x.get(k, i, v);
 #pragma unroll
-        for (int e = 0; e < E; e++) pivot += v[e] * (1.0f / E);
-        each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
-            x.get(k, i, v);
+        for (int e = 0; e < E; e++) s += v[e];
+    });
+    const float mean = team.sum(s) / (float)n;
+    // Squares of deviations, not of x: where the mean is large the difference would cancel.
+    s = 0.0f;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E];
+        x.get(k, i, v);
 #pragma unroll
-            for (int e = 0; e < E; e++) d += v[e] - pivot, s += (v[e] - pivot) * (v[e] - pivot);
-        });
-        const float2 sums = team.sum2(d, s);
-        mean = pivot + sums.x / (float)n;
-        s = fmaxf(sums.y - sums.x * (sums.x / (float)n), 0.0f);
-        if (sums.y != sums.y) s = sums.y;
-    } else {
-        each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
-            float v[E];
-            x.get(k, i, v);
-#pragma unroll
-            for (int e = 0; e < E; e++) s += v[e];
-        });
-        mean = team.sum(s) / (float)n;
-        // Squares of deviations, not of x: where the mean is large the difference would cancel.
-        s = 0.0f;
-        each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
-            float v[E];
-            x.get(k, i, v);
-#pragma unroll
-            for (int e = 0; e < E; e++) s += (v[e] - mean) * (v[e] - mean);
-        });
-        s = team.sum(s);
-    }
+        for (int e = 0; e < E; e++) s += (v[e] - mean) * (v[e] - mean);
+    });
+    s = team.sum(s);
     // A sum beyond float must not pass as a row of zeros.
     const float inv = s > 3.4e38f ? nanf("") : 1.0f / sqrtf(s / (float)n + a.f[0]);
     if (!team.live) return;

@@ -44,14 +44,6 @@ func Options(arch string, f32 bool, spec [4]int64) []string {
 	return o
 }
 
-var entry = regexp.MustCompile(`extern "C" __global__ void[^{;]*\(Args a\) \{`)
-
-// Entered is a text whose kernels begin with mtc.cuh's entered(), so that they may be launched while
-// the kernel before them still runs: it waits for that one's results.
-func Entered(text string) string {
-	return entry.ReplaceAllStringFunc(text, func(s string) string { return s + " entered();" })
-}
-
 // Arch names the architecture to compile for, of a GPU's compute capability. From Hopper on
 // it is the one with the features of that chip alone (wgmma).
 func Arch(major, minor int) string {

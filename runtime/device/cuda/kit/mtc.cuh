@@ -37,15 +37,6 @@ struct Args {
     void* work;
 };
 
-// entered is the first statement of a kernel that may be launched while the one before it still runs
-// (kit.Entered): what that one leaves in memory is there when it returns. Only then may the kernel
-// behind be launched, so that no more than two are under way.
-__device__ __forceinline__ void entered() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-
 // ---- element types -------------------------------------------------------------------------
 
 // bf16 is the upper half of a float. Arithmetic is done in float.
