@@ -11,7 +11,7 @@ GOSRC    := $(shell $(GO) env GOROOT)/src
 RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/... ./e2e/invariants
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check lora-check tokenizer-check cuda-sdk cuda-build bench-gpu experiment-et
+.PHONY: help accuracy build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check lora-check tokenizer-check cuda-sdk cuda-build bench-gpu experiment-et
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
