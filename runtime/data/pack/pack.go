@@ -8,10 +8,12 @@
 package pack
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -338,7 +340,13 @@ func (p *packer) finish(passed data.Passed, files int64) (*Result, error) {
 				f.Message += " (" + l.Cases[0] + ")"
 			}
 		}
-		if p.chats && p.Loss == "assistant" {
+		most := slices.MaxFunc(append(p.left, Left{}), func(a, b Left) int { return cmp.Compare(a.Count, b.Count) })
+		switch {
+		case most.Reason == ofTemplate:
+			return nil, f.Help("the chat template does not take such conversations: give another with `--template FILE`, or `--template chatml`")
+		case most.Reason == ofJSON:
+			return nil, f.Help("a file of records has one object on a line, or all in one array; any other text goes under another name, such as a.txt")
+		case p.chats && p.Loss == "assistant":
 			return nil, f.Help("there must be turns of the assistant to learn from; `--loss all` learns everything")
 		}
 		return nil, f.Help("name files with text in them; --key NAME is the field of a record that holds the text")

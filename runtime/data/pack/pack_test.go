@@ -186,6 +186,34 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Where nothing is left, the hint is of what took most of the records.
+func TestTheHintIsOfWhatTookMost(t *testing.T) {
+	refusing, err := chat.Compile("t", "{{ raise_exception('no') }}", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		in   string
+		tpl  *chat.Template
+		hint string
+	}{
+		{`{"instruction":"q","output":"w"}`, refusing, "--template"},
+		{`{"messages":[{"role":"user","content":"q"}]}`, nil, "turns of the assistant"},
+		{"{\n\"text\":\n\"a\"\n}\n", nil, "one object on a line"},
+		{`{"txt":"a"}`, nil, "--key"},
+	} {
+		o := options(t, map[string]string{"a.jsonl": c.in})
+		if c.tpl != nil {
+			o.Template = c.tpl
+		}
+		_, err := Run(o)
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Code != "MT0673" || !strings.Contains(f.Hint, c.hint) {
+			t.Errorf("%s: %v, wanted a hint of %q", c.in, err, c.hint)
+		}
+	}
+}
+
 // The folder is the same for every number of workers, and for compressed input.
 func TestWorkersAndCompressionChangeNothing(t *testing.T) {
 	var b strings.Builder
