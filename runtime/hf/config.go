@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -21,7 +22,10 @@ type reader struct {
 func newReader(o object) *reader { return &reader{keys: maps.Clone(o), used: map[string]bool{}} }
 
 func (r *reader) fault(format string, args ...any) {
-	r.faults = append(r.faults, fmt.Sprintf(format, args...))
+	// A key that is read twice is told of once.
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.faults, text) {
+		r.faults = append(r.faults, text)
+	}
 }
 
 func (r *reader) note(format string, args ...any) {
@@ -49,7 +53,11 @@ func (r *reader) whole(key string, def ...int64) int64 {
 		return def[0]
 	}
 	n, ok := wholeOf(v)
-	if !ok || n < 1 || n > 1<<40 {
+	if x, err := strconv.ParseFloat(fmt.Sprint(v), 64); err == nil && x > 1<<40 {
+		r.fault("%s is %s; more than %d is too large", key, jsonText(v), int64(1)<<40)
+		return 1
+	}
+	if !ok || n < 1 {
 		r.fault("%s is %s, a whole number above 0 is wanted", key, jsonText(v))
 		return 1
 	}

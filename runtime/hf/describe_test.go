@@ -175,6 +175,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{"experts of two minds", "OlmoeForCausalLM", []string{"num_experts", "4", "num_local_experts", "8", "num_experts_per_tok", "9", "clip_qkv", "8.0"}, []string{"num_experts is 4 and num_local_experts 8", "num_experts_per_tok is 9", "clip_qkv is 8.0"}},
 		{"numbers that are none", "LlamaForCausalLM", []string{"hidden_size", `"32"`, "num_hidden_layers", "0", "rms_norm_eps", "-1", "vocab_size", "1e99", "tie_word_embeddings", "1"},
 			[]string{`hidden_size is "32"`, "num_hidden_layers is 0", "rms_norm_eps is -1", "vocab_size is 1e99", "tie_word_embeddings is 1"}},
+		{"numbers that are too large", "LlamaForCausalLM", []string{"hidden_size", "9223372036854775808", "vocab_size", "4611686018427387904", "intermediate_size", "1e30"},
+			[]string{"hidden_size is 9223372036854775808; more than 1099511627776 is too large", "vocab_size is 4611686018427387904; more than", "intermediate_size is 1e30; more than"}},
 		{"architectures that are no list", "LlamaForCausalLM", []string{"architectures", `"LlamaForCausalLM"`}, []string{"a list is wanted"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
