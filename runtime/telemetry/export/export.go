@@ -7,6 +7,7 @@ package export
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +85,7 @@ func (f *Feed) say(format string, args ...any) {
 		return
 	}
 	f.warned = true
-	fmt.Fprintf(f.warn, "note: --%s stops here, the run goes on: %s\n", f.name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(f.warn, "note: --%s stops here, the run goes on: %s\n", f.name, strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; "))
 }
 
 // Step hands on a step.

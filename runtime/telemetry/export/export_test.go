@@ -79,9 +79,14 @@ func TestAFailingExporterIsToldOfOnceAndLeftBehind(t *testing.T) {
 		t.Errorf("steps %v, closed %t", e.seen, e.closed)
 	}
 	var other loud
-	f = Start("tensorboard", &other, func() (Exporter, error) { return nil, errors.New("no such folder") })
+	f = Start("tensorboard", &other, func() (Exporter, error) {
+		return nil, errors.Join(errors.New("no such folder"), errors.New("nor a file"))
+	})
 	f.Step(step)
 	f.Close()
+	if want := "note: --tensorboard stops here, the run goes on: no such folder; nor a file\n"; other.String() != want {
+		t.Errorf("a note is not one line: %q", other.String())
+	}
 	if strings.Count(other.String(), "no such folder") != 1 {
 		t.Errorf("%q", other.String())
 	}

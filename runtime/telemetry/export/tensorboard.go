@@ -55,7 +55,10 @@ func openTensorBoard(dir string, done int64, now func() time.Time) (*TensorBoard
 	version = bytesField(version, 3, []byte("brain.Event:2"))
 	start := t.event(done + 1)
 	start = bytesField(start, 7, intField(nil, 1, 1)) // session_log: START
-	if err := errors.Join(t.write(version), t.write(start)); err != nil {
+	if err = t.write(version); err == nil {
+		err = t.write(start)
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
