@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
 	"github.com/megatrain/mtc/runtime/fault"
@@ -64,11 +65,12 @@ func Export(dir string, r *Request) (*Result, error) {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return nil, cannotWrite(parent, err)
 	}
-	x.tmp = filepath.Join(parent, fmt.Sprintf(".export-%d-%s", os.Getpid(), filepath.Base(filepath.Clean(dir))))
-	if err := os.Mkdir(x.tmp, 0o777); err != nil {
+	tmp, err := aside.Make(parent, ".export-")
+	if err != nil {
 		return nil, cannotWrite(parent, err)
 	}
-	defer os.RemoveAll(x.tmp)
+	defer tmp.Remove()
+	x.tmp = tmp.Path
 	if err := x.write(); err != nil {
 		var f *fault.Error
 		if errors.As(err, &f) {
@@ -76,7 +78,7 @@ func Export(dir string, r *Request) (*Result, error) {
 		}
 		return nil, cannotWrite(dir, err)
 	}
-	if err := os.Rename(x.tmp, dir); err != nil {
+	if err := tmp.Move(dir); err != nil {
 		return nil, cannotWrite(dir, err)
 	}
 	return x.res, nil

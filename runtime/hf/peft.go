@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
 	"github.com/megatrain/mtc/runtime/fault"
@@ -64,11 +64,12 @@ func ExportPEFT(dir string, r *Request) (*Result, error) {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return nil, cannotWrite(parent, err)
 	}
-	x.tmp = filepath.Join(parent, fmt.Sprintf(".export-%d-%s", os.Getpid(), filepath.Base(filepath.Clean(dir))))
-	if err := os.Mkdir(x.tmp, 0o777); err != nil {
+	tmp, err := aside.Make(parent, ".export-")
+	if err != nil {
 		return nil, cannotWrite(parent, err)
 	}
-	defer os.RemoveAll(x.tmp)
+	defer tmp.Remove()
+	x.tmp = tmp.Path
 	err = x.put(adapterConfig, append(config, '\n'))
 	if err == nil {
 		err = x.putAdapters(list)
@@ -80,7 +81,7 @@ func ExportPEFT(dir string, r *Request) (*Result, error) {
 		}
 	}
 	if err == nil {
-		err = os.Rename(x.tmp, dir)
+		err = tmp.Move(dir)
 	}
 	if err != nil {
 		return nil, cannotWrite(dir, err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/fault"
 )
 
@@ -17,7 +18,7 @@ import (
 type Writer struct {
 	m      Manifest
 	dir    string // the folder's place
-	tmp    string
+	tmp    *aside.Folder
 	limit  int64 // tokens of a shard
 	shard  *os.File
 	out    *bufio.Writer
@@ -40,12 +41,9 @@ func Create(dir string, m Manifest, shardTokens int64) (*Writer, error) {
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
 	err := os.MkdirAll(parent, 0o777)
-	var tmp string
+	var tmp *aside.Folder
 	if err == nil {
-		tmp, err = os.MkdirTemp(parent, Temporary)
-	}
-	if err == nil {
-		err = os.Chmod(tmp, 0o755) // as a folder that is made, not as a private one
+		tmp, err = aside.Make(parent, Temporary)
 	}
 	if err != nil {
 		return nil, cannotWrite(dir, err)
@@ -63,7 +61,7 @@ func cannotWrite(path string, err error) error {
 }
 
 // Dir is the folder while it is written; files put there go along.
-func (w *Writer) Dir() string { return w.tmp }
+func (w *Writer) Dir() string { return w.tmp.Path }
 
 // Manifest is what has been written so far.
 func (w *Writer) Manifest() *Manifest { return &w.m }
@@ -112,7 +110,7 @@ func (w *Writer) Add(tokens []int32, learn []bool) error {
 
 func (w *Writer) beginShard() (err error) {
 	name := shardName(len(w.m.Shards))
-	if w.shard, err = os.Create(filepath.Join(w.tmp, name)); err != nil {
+	if w.shard, err = os.Create(filepath.Join(w.tmp.Path, name)); err != nil {
 		return cannotWrite(w.dir, err)
 	}
 	w.out = bufio.NewWriterSize(w.shard, 1<<20)
@@ -187,7 +185,7 @@ func (w *Writer) Close(s Source) error {
 	w.m.Source, w.m.Digest = s, fmt.Sprintf("%016x", w.digest)
 	text, err := json.MarshalIndent(&w.m, "", "  ")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(w.tmp, ManifestFile), append(text, '\n'), 0o666)
+		err = os.WriteFile(filepath.Join(w.tmp.Path, ManifestFile), append(text, '\n'), 0o666)
 	}
 	if err == nil {
 		err = os.Remove(w.dir) // an empty folder of that name
@@ -196,7 +194,7 @@ func (w *Writer) Close(s Source) error {
 		}
 	}
 	if err == nil {
-		err = os.Rename(w.tmp, w.dir)
+		err = w.tmp.Move(w.dir)
 	}
 	if err != nil {
 		return cannotWrite(w.dir, err)
@@ -213,5 +211,5 @@ func (w *Writer) Abort() {
 	if w.shard != nil {
 		w.shard.Close()
 	}
-	os.RemoveAll(w.tmp)
+	w.tmp.Remove()
 }
