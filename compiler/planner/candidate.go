@@ -170,11 +170,7 @@ func (c *candidate) estimate(s *search) {
 	if c.grads == 0 && c.groups > 1 {
 		grad *= groups
 	}
-	slabs := len(v.slabs)
-	if v.trained < slabs {
-		slabs -= v.trained // an adapter's layer is counted once
-	}
-	share := float64(c.saved) / float64(max(1, slabs-2))
+	share := float64(c.saved) / float64(max(1, c.layers()))
 	if c.save == "all" {
 		share = 1
 	}

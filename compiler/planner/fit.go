@@ -73,8 +73,12 @@ func (s *search) fitInputs(c *candidate, share float64) bool {
 	return c.saved > 0
 }
 
-// layers is how many inputs of layers wait for backward.
+// layers is how many inputs of layers can wait on the host. Until that was counted it is one a
+// layer; where a layer is several units, as one with experts, more than that lie between them.
 func (c *candidate) layers() int {
+	if c.v.values > 0 {
+		return c.v.values
+	}
 	n := 0
 	for _, x := range c.v.slabs {
 		if c.v.base(x) {

@@ -56,7 +56,9 @@ func (s *search) grow(c *candidate) *growth {
 	if g.ok && c.save == "auto" && !g.asked && !s.pinned("save-inputs") {
 		g.asked = true
 		x.save = "all"
-		g.allTwo, g.allMore, g.saves = s.grown(&x)
+		if g.allTwo, g.allMore, g.saves = s.grown(&x); g.saves && s.last.plan != nil {
+			c.v.values = int(s.last.plan.SavedInputs)
+		}
 	}
 	return g
 }

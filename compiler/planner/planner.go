@@ -99,6 +99,7 @@ type search struct {
 	} // the last of them
 	considered int
 	feasible   bool // only whether anything fits is asked
+	first      *compiler.Prepared
 }
 
 func newSearch(ctx context.Context, r Request, diags *diag.List) (*search, error) {
@@ -139,8 +140,27 @@ func (e *MachineError) Error() string {
 
 func (s *search) pinned(flag string) bool { return s.r.Pinned[flag] }
 
-// run finds the best plan.
+// run finds the best plan. Micro-batches of a single row are slow, and looked at only where no others fit.
 func (s *search) run() (*Choice, error) {
+	if c, err := s.best(); c != nil || err != nil {
+		return c, err
+	}
+	others := s.variants
+	more, err := s.single()
+	if err != nil {
+		return nil, err
+	}
+	if more {
+		if c, err := s.best(); c != nil || err != nil {
+			return c, err
+		}
+		s.variants = append(others, s.variants...)
+	}
+	return nil, s.leastShort()
+}
+
+// best is the best plan of the variants; nil where none fits.
+func (s *search) best() (*Choice, error) {
 	for _, half := range s.halves() {
 		best, err := s.ranked(half)
 		if err != nil {
@@ -150,7 +170,7 @@ func (s *search) run() (*Choice, error) {
 			return c, err
 		}
 	}
-	return nil, s.leastShort()
+	return nil, nil
 }
 
 // ranked are the candidates that fit, the fastest first by estimate.
@@ -304,23 +324,37 @@ func (s *search) build(c *candidate) (*Choice, error) {
 	if !c.settled && !s.settle(c) {
 		return nil, nil
 	}
-	for range 3 {
-		o := c.options(s)
-		p, err := c.v.prep.Plan(o, 0)
+	p := s.whole(c)
+	if p == nil {
+		return nil, nil // what a small step promised, a long one does not keep
+	}
+	t, err := cost.Simulate(p, c.v.work, s.m)
+	if err != nil {
+		return nil, err
+	}
+	d, h := Need(p)
+	return &Choice{Options: c.options(s), Plan: p, Work: c.v.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy}, nil
+}
+
+// whole is the plan of a candidate's whole step; nil when it does not fit. What has no room is
+// taken back, at last with all inputs of layers on the host.
+func (s *search) whole(c *candidate) *plan.Plan {
+	for range 4 {
+		p, err := c.v.prep.Plan(c.options(s), 0)
 		if err != nil {
-			return nil, nil // what a small step promised, a long one does not keep
+			return nil
 		}
 		d, h := Need(p)
 		if d <= s.device && h <= s.host {
-			t, err := cost.Simulate(p, c.v.work, s.m)
-			if err != nil {
-				return nil, err
-			}
-			return &Choice{Options: o, Plan: p, Work: c.v.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy}, nil
+			return p
 		}
-		if !c.shrink(s, d-s.device, h-s.host) {
-			break
+		if c.shrink(s, d-s.device, h-s.host) {
+			continue
 		}
+		if d <= s.device || c.save != "auto" || c.saved == 0 || c.saved >= c.layers() {
+			return nil
+		}
+		c.saved = c.layers()
 	}
-	return nil, nil
+	return nil
 }

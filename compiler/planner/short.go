@@ -138,7 +138,7 @@ func (e *ShortError) nearest(s *search) {
 			r.Pinned[k] = v
 		}
 		change(&r)
-		if !feasible(s.ctx, r) {
+		if !feasible(s.ctx, r, true) {
 			return false
 		}
 		e.Change, e.Does = flags, does
@@ -174,7 +174,7 @@ func (e *ShortError) nearest(s *search) {
 		r.Options.Set = append([]string(nil), o.Set...)
 		r.Pinned = map[string]bool{}
 		fits(sets)(&r)
-		return feasible(s.ctx, r)
+		return feasible(s.ctx, r, false)
 	}
 	// A smaller batch takes less, so the largest that fits is found by halving the range.
 	if model.Batch > 1 && quiet(batch(1)) {
@@ -186,9 +186,12 @@ func (e *ShortError) nearest(s *search) {
 				hi = mid
 			}
 		}
-		set := batch(1 << lo)
-		try("`--set \""+set[0]+"\"`", fmt.Sprintf("a step of %d tokens", model.Seq<<lo), fits(set))
-		return
+		for ; lo >= 0; lo-- {
+			set := batch(1 << lo)
+			if try("`--set \""+set[0]+"\"`", fmt.Sprintf("a step of %d tokens", model.Seq<<lo), fits(set)) {
+				return
+			}
+		}
 	}
 	for seq := model.Seq / 2; seq >= 256; seq /= 4 {
 		sets := append(batch(1), fmt.Sprintf("train.seq=%d", seq))
@@ -198,8 +201,9 @@ func (e *ShortError) nearest(s *search) {
 	}
 }
 
-// feasible reports whether anything fits a request, by small steps alone.
-func feasible(ctx context.Context, r Request) bool {
+// feasible reports whether anything fits a request, by small steps alone; with whole, a plan of
+// the whole step does.
+func feasible(ctx context.Context, r Request, whole bool) bool {
 	s := start(ctx, r)
 	s.feasible = true
 	if s.lower(&diag.List{}) != nil {
@@ -211,7 +215,7 @@ func feasible(ctx context.Context, r Request) bool {
 				break
 			}
 			for _, c := range s.fit(a) {
-				if s.settle(c) {
+				if s.settle(c) && (!whole || s.whole(c) != nil) {
 					return true
 				}
 			}

@@ -24,6 +24,7 @@ type variant struct {
 	learned           int64   // elements of those that learn
 	trained           int     // how many learn: they stand first
 	input             int64   // bytes that wait for backward between units, of one micro-batch
+	values            int     // that can wait on the host for backward; 0: not counted yet
 	perMicro          int     // tasks of a micro-batch
 	clip              bool
 	target            string
@@ -62,14 +63,20 @@ func (s *search) lower(diags *diag.List) error {
 	if s.pinned("recompute") {
 		words = []string{o.Recompute}
 	}
+	s.first = first
+	return s.add(rows, words)
+}
+
+// add prepares variants of micro-batches of so many rows.
+func (s *search) add(rows []int64, words []string) error {
 	for _, r := range rows {
 		for _, w := range words {
-			v, err := s.variant(o, r, w, first)
+			v, err := s.variant(s.r.Options, r, w, s.first)
 			if err != nil {
 				return err
 			}
 			for _, k := range s.everies(w) {
-				x, err := s.chained(v, o, k, first)
+				x, err := s.chained(v, s.r.Options, k, s.first)
 				if err != nil {
 					return err
 				}
@@ -78,6 +85,20 @@ func (s *search) lower(diags *diag.List) error {
 		}
 	}
 	return nil
+}
+
+// single makes the variants those that take the least, of micro-batches of one row; false, and as
+// they are, where these are among them or not asked for.
+func (s *search) single() (bool, error) {
+	if s.pinned("micro-batch") || slices.ContainsFunc(s.variants, func(v *variant) bool { return v.rows == 1 }) {
+		return false, nil
+	}
+	words := []string{"all"}
+	if s.pinned("recompute") {
+		words = []string{s.r.Options.Recompute}
+	}
+	s.variants = nil
+	return true, s.add([]int64{1}, words)
 }
 
 // everies are how often the input of a layer is kept, to try.
