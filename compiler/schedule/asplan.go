@@ -147,7 +147,11 @@ func (b *planOf) task(x *FileTask) (plan.Task, error) {
 			return t, err
 		}
 		t.Src, t.Dst = ends[0], ends[1]
-		if t.Kind != plan.Accumulate {
+		switch t.Kind {
+		case plan.Accumulate:
+		case plan.Round: // reads float32 for each bf16 that it writes
+			t.Bytes, t.Moved = x.Bytes, 3*x.Bytes
+		default:
 			t.Bytes, t.Moved = x.Bytes, 2*x.Bytes
 		}
 	}
