@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/data/pack"
 )
 
@@ -78,6 +79,7 @@ func dataPack(e *env, in []string, f *packFlags) error {
 		return err
 	}
 	began := time.Now()
+	defer aside.OnSignal()()
 	r, err := pack.Run(o)
 	if err != nil {
 		return err

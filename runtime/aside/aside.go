@@ -30,6 +30,7 @@ func Make(parent, prefix string) (*Folder, error) {
 			return nil, err
 		}
 		f := &Folder{Path: path}
+		f.enter()
 		if f.lock, err = os.Open(path); err == nil {
 			tryLock(f.lock) // nobody else has it: it was made just now
 		}
@@ -39,6 +40,7 @@ func Make(parent, prefix string) (*Folder, error) {
 
 // Move moves the folder to its place, which must not be there.
 func (f *Folder) Move(place string) error {
+	f.leave()
 	if err := os.Rename(f.Path, place); err != nil {
 		return err
 	}
@@ -49,6 +51,7 @@ func (f *Folder) Move(place string) error {
 
 // Remove removes the folder, unless it has been moved.
 func (f *Folder) Remove() {
+	f.leave()
 	if f.Path != "" {
 		os.RemoveAll(f.Path)
 	}

@@ -2,8 +2,12 @@ package aside
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // What is being written stays, what was left is removed, and nothing else is touched.
@@ -41,5 +45,44 @@ func TestOnlyWhatNobodyWritesIsRemoved(t *testing.T) {
 	b.Remove()
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 2 {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// A signal removes what is being written. The process that it ends is this test again.
+func TestASignalLeavesNothing(t *testing.T) {
+	if dir := os.Getenv("MTC_ASIDE_DIR"); dir != "" {
+		OnSignal()
+		f, err := Make(dir, ".half-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.WriteFile(filepath.Join(f.Path, "x"), nil, 0o666)
+		time.Sleep(time.Minute)
+		return
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals are sent there")
+	}
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+		dir := t.TempDir()
+		c := exec.Command(os.Args[0], "-test.run=^TestASignalLeavesNothing$")
+		c.Env = append(os.Environ(), "MTC_ASIDE_DIR="+dir)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < 2000; i++ {
+			if l, _ := filepath.Glob(filepath.Join(dir, ".half-*", "x")); len(l) == 1 {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		c.Process.Signal(sig)
+		c.Wait()
+		if got := c.ProcessState.ExitCode(); got != code {
+			t.Errorf("%v: ends with %d, wanted %d", sig, got, code)
+		}
+		if list, err := os.ReadDir(dir); err != nil || len(list) != 0 {
+			t.Errorf("%v: left %v, %v", sig, list, err)
+		}
 	}
 }

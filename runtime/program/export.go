@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/telemetry"
@@ -83,6 +84,7 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 		}
 		req.Base = w.matching
 	}
+	defer aside.OnSignal()()
 	res, err := write(to, &req)
 	if err != nil {
 		return err
