@@ -193,7 +193,7 @@ var thePlan = plan.Plan{
 	GradSlots:        2,
 	Train:            plan.Train{Steps: 1500, Optimizer: plan.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-08, Decay: 0.1}, LR: plan.Schedule{Kind: "linear", Peak: 0.004, Warmup: 60}, Clip: 1, EvalEvery: 750, EvalSteps: 64, SaveEvery: 750, SaveKeep: 2, Seed: 1337},
 	Foreign:          theForeign,
-	Family:           plan.Family{Name: "llama", Values: []plan.Value{{Name: "D", Text: "128"}, {Name: "L", Text: "4"}, {Name: "H", Text: "4"}, {Name: "KV", Text: "2"}, {Name: "F", Text: "512"}, {Name: "V", Text: "256"}, {Name: "hd", Text: "32"}, {Name: "theta", Text: "10000"}, {Name: "eps", Text: "1e-06"}, {Name: "scaling", Text: "none"}, {Name: "window", Text: "none"}, {Name: "tied", Text: "false"}, {Name: "qkv_bias", Text: "false"}, {Name: "qk_norm", Text: "false"}}},
+	Family:           plan.Family{Name: "llama", Values: []plan.Value{{Name: "D", Text: "128"}, {Name: "L", Text: "4"}, {Name: "H", Text: "4"}, {Name: "KV", Text: "2"}, {Name: "F", Text: "512"}, {Name: "V", Text: "256"}, {Name: "hd", Text: "32"}, {Name: "theta", Text: "10000"}, {Name: "eps", Text: "1e-06"}, {Name: "scaling", Text: "none"}, {Name: "window", Text: "none"}, {Name: "tied", Text: "false"}, {Name: "qkv_bias", Text: "false"}, {Name: "o_bias", Text: "false"}, {Name: "mlp_bias", Text: "false"}, {Name: "qk_norm", Text: "false"}, {Name: "window_from", Text: "0"}, {Name: "full_every", Text: "5"}}},
 	Arenas:           theArenas,
 	Buffers:          theBuffers,
 	Slabs:            theSlabs,
