@@ -139,10 +139,12 @@ func withLink(m *cost.Machine, rate float64) *cost.Machine {
 type whatIfJSON struct {
 	Case whatIf `json:"case"`
 	Fits bool   `json:"fits"`
-	// Plan is that of a case that fits; Short and Change are of one that does not.
+	// Plan is that of a case that fits; Short and Change are of one that does not. Wrong says why a
+	// case is none of the model: a batch that is no number of rows, a seq past its positions.
 	Plan   *planJSON `json:"plan,omitempty"`
 	Short  []string  `json:"short,omitempty"`
 	Change string    `json:"change,omitempty"`
+	Wrong  string    `json:"wrong,omitempty"`
 }
 
 // planWhatIf plans every case and prints a table, the fastest first.
@@ -152,6 +154,7 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		return err
 	}
 	var rows []whatIfJSON
+	var wrong error // of the last case that is none
 	for _, c := range cases {
 		r, err := c.request(o, path)
 		if err != nil {
@@ -161,9 +164,13 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		choice, err := planner.Choose(ctx, r, &l)
 		row := whatIfJSON{Case: c}
 		var short *planner.ShortError
+		var findings *diag.List
 		switch {
 		case errors.As(err, &short):
 			row.Short, row.Change = short.Lines(), short.Change
+		case errors.As(err, &findings) && len(cases) > 1 && (c["batch"] != "" || c["seq"] != ""):
+			row.Wrong = firstFinding(err)
+			wrong = err
 		case err != nil:
 			return err
 		default:
@@ -171,6 +178,9 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 			row.Plan, row.Fits = &x, true
 		}
 		rows = append(rows, row)
+	}
+	if wrong != nil && !slices.ContainsFunc(rows, func(r whatIfJSON) bool { return r.Wrong == "" }) {
+		return wrong // the model itself is, or all that was asked
 	}
 	slices.SortStableFunc(rows, func(a, b whatIfJSON) int {
 		switch x, y := rateOf(a), rateOf(b); {
@@ -216,6 +226,11 @@ func writeWhatIf(e *env, rows []whatIfJSON) {
 		var line []string
 		for _, k := range keys {
 			line = append(line, r.Case[k])
+		}
+		if r.Wrong != "" {
+			notes = append(notes, fmt.Sprintf("%s: %s", strings.Join(line, " "), r.Wrong))
+			table = append(table, append(line, "-", "-", "-", "-", "impossible", "-"))
+			continue
 		}
 		if r.Plan == nil {
 			notes = append(notes, fmt.Sprintf("%s: %s", strings.Join(line, " "), strings.Join(r.Short, "; ")))
