@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatrain/mtc/compiler"
 	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // TestChangeFits: over memory of all sizes and pins, a plan fits, or something is short and the change
@@ -77,4 +78,30 @@ func changed(r Request, change string) Request {
 		panic(fmt.Sprintf("a change that the test does not know: %s", change))
 	}
 	return r
+}
+
+// TestSavedInputsAtOnce: what is said to wait on the host is what lies there at once, however many
+// groups of micro-batches take turns in it.
+func TestSavedInputsAtOnce(t *testing.T) {
+	r := request(900*mib, 4<<30, "groups", "save-inputs")
+	r.Options.Groups, r.Options.SaveInputs = 4, "all"
+	c, err := choose(t, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held, crossed int64
+	for _, b := range c.Plan.Buffers {
+		if strings.HasSuffix(b.Name, ".saved") {
+			held += b.Bytes
+		}
+	}
+	steady := c.Plan.Lists[plan.Steady]
+	for _, x := range c.Plan.Tasks[steady.Start:steady.End] {
+		if x.Kind == plan.Save {
+			crossed += x.Bytes
+		}
+	}
+	if got := savedBytes(c); got != held || crossed != 4*held || held == 0 {
+		t.Errorf("%d bytes are said to wait on the host, where there is room for %d; %d cross in a step", got, held, crossed)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/megatrain/mtc/compiler/schedule"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // Reason is a choice and why it was made.
@@ -81,12 +82,14 @@ func (c *Choice) explain(s *search) {
 	}
 }
 
-// savedBytes are the bytes that a step saves to the host.
+// savedBytes are the bytes that wait on the host at once: groups of micro-batches take turns in them.
 func savedBytes(c *Choice) int64 {
 	var n int64
-	r := c.Plan.Lists[1]
+	r := c.Plan.Lists[plan.Steady]
+	seen := map[plan.BufID]bool{}
 	for i := r.Start; i < r.End; i++ {
-		if t := &c.Plan.Tasks[i]; t.Kind.String() == "save" {
+		if t := &c.Plan.Tasks[i]; t.Kind == plan.Save && !seen[t.Dst] {
+			seen[t.Dst] = true
 			n += t.Bytes
 		}
 	}
