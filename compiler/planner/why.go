@@ -77,21 +77,26 @@ func (c *Choice) explain(s *search) {
 			add("grad-precision", "bf16", "f32 gradients have no room: they are rounded once a step")
 		}
 		if o.SaveInputs != "none" {
-			add("save-inputs", o.SaveInputs, fmt.Sprintf("%s of layer inputs wait on the host", schedule.Bytes(savedBytes(c))))
+			_, once := savedBytes(c)
+			add("save-inputs", o.SaveInputs, fmt.Sprintf("%s of layer inputs wait on the host", schedule.Bytes(once)))
 		}
 	}
 }
 
-// savedBytes are the bytes that wait on the host at once: groups of micro-batches take turns in them.
-func savedBytes(c *Choice) int64 {
-	var n int64
+// savedBytes are the bytes that a step saves to the host, and those of them that wait there at
+// once: groups of micro-batches take turns.
+func savedBytes(c *Choice) (step, once int64) {
 	r := c.Plan.Lists[plan.Steady]
 	seen := map[plan.BufID]bool{}
 	for i := r.Start; i < r.End; i++ {
-		if t := &c.Plan.Tasks[i]; t.Kind == plan.Save && !seen[t.Dst] {
+		t := &c.Plan.Tasks[i]
+		if t.Kind != plan.Save {
+			continue
+		}
+		if step += t.Bytes; !seen[t.Dst] {
 			seen[t.Dst] = true
-			n += t.Bytes
+			once += t.Bytes
 		}
 	}
-	return n
+	return step, once
 }
