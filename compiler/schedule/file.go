@@ -10,10 +10,10 @@ import (
 // File is what schedule.json holds: a plan in words, for people and tools. It is written by
 // JSON and read by Parse; names stand for numbers, except tasks, which keep their IDs.
 type File struct {
-	Model     string `json:"model"`
-	Params    int64  `json:"params"`
+	Model  string `json:"model"`
+	Params int64  `json:"params"`
 	// Trained is how many of the parameters learn, where others are frozen; 0: all.
-	Trained int64 `json:"trained,omitempty"`
+	Trained   int64  `json:"trained,omitempty"`
 	Placement string `json:"placement"`
 	Source    string `json:"source"`
 	Target    string `json:"target"`

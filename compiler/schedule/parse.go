@@ -53,9 +53,6 @@ func (f *File) check() error {
 			return fmt.Errorf("%d is no amount of anything", n)
 		}
 	}
-	if f.Batch < 1 || f.Seq < 1 || f.Rows < 1 || f.Micros < 1 || f.Groups < 1 || f.Groups > f.Micros || f.Rows > f.Batch || f.Micros > f.Batch {
-		return fmt.Errorf("a step of %d rows of %d tokens is not %d micro-batches of %d rows in %d groups", f.Batch, f.Seq, f.Micros, f.Rows, f.Groups)
-	}
 	for _, a := range f.Memory.Arenas {
 		if !amount(a.Bytes) || !amount(a.Generation) {
 			return fmt.Errorf("arena %q has %d bytes, %d for generation", a.Name, a.Bytes, a.Generation)
@@ -109,6 +106,9 @@ func (f *File) check() error {
 		if !have[l.String()] {
 			return fmt.Errorf("the list %s has no tasks", l)
 		}
+	}
+	if f.Batch < 1 || f.Seq < 1 || f.Rows < 1 || f.Micros < 1 || f.Groups < 1 || f.Groups > f.Micros || f.Rows > f.Batch || f.Micros > f.Batch {
+		return fmt.Errorf("a step of %d rows of %d tokens is not %d micro-batches of %d rows in %d groups", f.Batch, f.Seq, f.Micros, f.Rows, f.Groups)
 	}
 	return nil
 }
