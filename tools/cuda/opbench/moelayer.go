@@ -156,7 +156,9 @@ func (s moeShape) parts(m *memory, first float64) (list []part, routing device.P
 			moe.Gather(q, moe.GatherArgs{X: x, Routing: routing, Y: in, Rows: n, D: d, Experts: e, Slots: c})
 		}},
 		{"experts: up", one, wide(in, up, hidden, d, f)},
-		{"experts: relu2", 0, func() { relu2.Forward(q, relu2.ForwardArgs{X: hidden, Y: act, Rows: n, D: c * f, Routing: routing, Experts: e, Slots: c}) }},
+		{"experts: relu2", 0, func() {
+			relu2.Forward(q, relu2.ForwardArgs{X: hidden, Y: act, Rows: n, D: c * f, Routing: routing, Experts: e, Slots: c})
+		}},
 		{"experts: down", one, wide(act, down, out, f, d)},
 		{"combine", 0, func() {
 			moe.Combine(q, moe.CombineArgs{X: out, Gates: gates, Routing: routing, Y: y, Rows: n, D: d, Experts: e, Slots: c})
