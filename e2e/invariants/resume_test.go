@@ -29,7 +29,13 @@ func TestCheckpointsFitEveryBuild(t *testing.T) {
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, &errs)
 		}
-		return errs.String(), read(t, to)
+		// That nothing is held out of three files is said by every run.
+		for line := range strings.Lines(errs.String()) {
+			if !strings.HasPrefix(line, "note: nothing is evaluated") {
+				notes += line
+			}
+		}
+		return notes, read(t, to)
 	}
 	notes, want := resume(base)
 	if notes != "" {
