@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,6 +79,7 @@ func tinyChatModel(t *testing.T, dir string) {
 			list = append(list, tensor{at + name, shape})
 		}
 	}
+	slices.SortFunc(list, func(a, b tensor) int { return strings.Compare(a.name, b.name) }) // a map has no order
 	header := map[string]any{}
 	var data []byte
 	rng := rand.New(rand.NewPCG(1, 2))
