@@ -132,7 +132,7 @@ func planOptions(s *state) schedule.Options {
 		Groups: o.Groups, Order: order(s), DeviceMemory: o.DeviceMemory,
 		Keep: keep, KeepNames: names, KeepPinned: pinned, DeviceWeights: o.DeviceWeights,
 		DeviceGrads: deviceGrads(s).n, HalfGrads: o.GradPrecision == "bf16",
-		SaveInputs: inputs.n, SaveAuto: inputs.auto, InputEvery: o.InputEvery,
+		SaveInputs: inputs.n, SaveAuto: inputs.auto, SaveKept: savedValues(s).n, InputEvery: o.InputEvery,
 		Target: o.Target, Compiler: o.Version, Hash: hash(s), ModelHash: modelHash(s),
 	}
 }
@@ -174,6 +174,9 @@ func hash(s *state) string {
 	fmt.Fprintf(h, "%s %d %s %s %s %d\n", or(o.Resident, "auto"), o.DeviceWeights, or(o.GradHome, "auto"),
 		or(o.GradPrecision, "f32"), or(o.SaveInputs, "auto"), or(o.HostSlots, 4))
 	fmt.Fprintf(h, "%d %d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.DeviceMemory, o.Version)
+	if o.SaveValues != "" && o.SaveValues != "auto" && o.SaveValues != "none" {
+		fmt.Fprintf(h, "values %s\n", o.SaveValues)
+	}
 	if o.CheckNaN {
 		fmt.Fprintln(h, "checks of finite values")
 	}

@@ -19,10 +19,10 @@ func TestAnyChoicesGiveAPlan(t *testing.T) {
 		o := Options{
 			Target: pick("cpu", "cuda"), Placement: pick("resident", "stream", "stream", "auto"),
 			MicroBatch: []int64{0, 1, 4, 8, 16}[r.IntN(5)], Groups: []int64{0, 0, 1, 2, 4}[r.IntN(5)],
-			Order: pick("", "", "auto", "layer", "batch"), Recompute: pick("", "auto", "none", "all", "all", "layer"),
+			Order: pick("", "", "auto", "layer", "batch"), Recompute: pick("", "auto", "none", "all", "all", "layer", "1", "layer[0]"),
 			Resident: pick("", "", "auto", count(), "layer[1],head", "nothing"), DeviceWeights: r.Int64N(4),
 			GradHome: pick("", "auto", "host", "device", count()), GradPrecision: pick("", "f32", "bf16"),
-			SaveInputs: pick("", "auto", "none", "all", count()), InputEvery: r.Int64N(4),
+			SaveInputs: pick("", "auto", "none", "all", count()), SaveValues: pick("", "auto", "none", "all", count()), InputEvery: r.Int64N(4),
 			Slots: []int64{0, 0, 1, 2, 3}[r.IntN(5)], GradSlots: []int64{0, 0, 1, 3}[r.IntN(4)], HostSlots: r.Int64N(4),
 			Set: []string{"train.clip=" + pick("1.0", "none")},
 		}

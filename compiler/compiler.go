@@ -41,8 +41,8 @@ type Options struct {
 	// Order is "layer" (each layer takes all micro-batches of a group before the next), "batch" (a
 	// group for each micro-batch), or "" and "auto": as Groups says.
 	Order string
-	// Recompute is "all", "none", or names of blocks with commas. "" or "auto": none, where that
-	// fits DeviceMemory.
+	// Recompute is "all", "none", a number of first layers, or names with commas, of blocks or of one
+	// instance of them ("layer[3]"). "" or "auto": none, where that fits DeviceMemory.
 	Recompute string
 
 	// What a stream keeps where. All but SaveInputs are without effect where all is resident.
@@ -67,6 +67,9 @@ type Options struct {
 	// forward order: "none", "all" or a number. "" or "auto": as many as it takes to fit
 	// DeviceMemory.
 	SaveInputs string
+	// SaveValues is of how many layers that do not recompute, the first in forward order, what backward
+	// reads waits on the host: "none" (as "" and "auto" are), "all" or a number.
+	SaveValues string
 	// InputEvery keeps the input of every so many layers that recompute; those between are made
 	// again in backward, which then visits as many layers together. 0 and 1: of every layer.
 	InputEvery int64

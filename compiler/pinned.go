@@ -42,6 +42,11 @@ func savedInputs(s *state) count {
 	return counted(s, "save-inputs", s.opts.SaveInputs, map[string]int64{"none": 0, "all": schedule.All})
 }
 
+// savedValues is of how many layers what backward reads waits on the host.
+func savedValues(s *state) count {
+	return counted(s, "save-values", s.opts.SaveValues, map[string]int64{"none": 0, "all": schedule.All})
+}
+
 // deviceGrads is how many slabs that stream keep their gradient on the device.
 func deviceGrads(s *state) count {
 	return counted(s, "grad-home", s.opts.GradHome, map[string]int64{"host": 0, "device": schedule.All})
@@ -68,6 +73,7 @@ func kept(s *state) (n int64, names []string, pinned bool) {
 // readyPlacement checks the options about what is where, before anything is made.
 func readyPlacement(s *state) {
 	savedInputs(s)
+	savedValues(s)
 	deviceGrads(s)
 	kept(s)
 }

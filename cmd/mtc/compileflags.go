@@ -32,6 +32,7 @@ type compileOptions struct {
 	GradHome      string `json:"grad_home,omitempty"`
 	GradPrecision string `json:"grad_precision,omitempty"`
 	SaveInputs    string `json:"save_inputs,omitempty"`
+	SaveValues    string `json:"save_values,omitempty"`
 	HostSlots     int64  `json:"host_slots,omitempty"`
 	InputEvery    int64  `json:"input_every,omitempty"`
 
@@ -61,9 +62,10 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.GradHome, "grad-home", "auto", "`WHERE` whole gradients of a stream wait for their update: host, device, auto, or a number: those of the last slabs on the device")
 	enumFlag(fs, &o.GradPrecision, "grad-precision", "", "what gradients cross the link in", "f32", "bf16")
 	fs.StringVar(&o.SaveInputs, "save-inputs", "auto", "`N|none|all` inputs of layers, the first ones, that wait for backward on the host; auto: as many as it takes to fit")
+	fs.StringVar(&o.SaveValues, "save-values", "auto", "`N|none|all` layers that do not recompute, the first ones, whose saved activations wait for backward on the host")
 	fs.Int64Var(&o.InputEvery, "input-every", 1, "`K`: of layers that recompute, keep the input of every K-th; backward visits K layers together")
 	fs.Int64Var(&o.HostSlots, "host-slots", 4, "`N` host slots for layer gradients on their way to an update")
-	fs.StringVar(&o.Recompute, "recompute", "auto", "blocks whose forward runs again in backward: all, none, `NAMES` with commas; auto: none, where that fits --device-memory")
+	fs.StringVar(&o.Recompute, "recompute", "auto", "what runs forward again in backward: all, none, a number of first layers, or `NAMES` with commas, layer or layer[3]; auto: none, where that fits --device-memory")
 	fs.BoolVar(&o.CheckNaN, "check-nan", false, "check every value, and stop at the first that is not finite with its layer, op and line")
 }
 
@@ -107,7 +109,7 @@ func (o compileOptions) over(other compileOptions, given func(flag string) bool)
 		to, from *string
 	}{
 		{"order", &o.Order, &other.Order}, {"resident", &o.Resident, &other.Resident}, {"grad-home", &o.GradHome, &other.GradHome},
-		{"grad-precision", &o.GradPrecision, &other.GradPrecision}, {"save-inputs", &o.SaveInputs, &other.SaveInputs},
+		{"grad-precision", &o.GradPrecision, &other.GradPrecision}, {"save-inputs", &o.SaveInputs, &other.SaveInputs}, {"save-values", &o.SaveValues, &other.SaveValues},
 	} {
 		if given(f.flag) {
 			*f.to = *f.from
@@ -209,7 +211,7 @@ func (o *compileOptions) compiler(path string) compiler.Options {
 		Placement: o.Placement, Slots: o.Slots, GradSlots: o.GradSlots, MicroBatch: o.MicroBatch,
 		Groups: o.Groups, Recompute: o.Recompute, DeviceMemory: o.Memory, CheckNaN: o.CheckNaN,
 		Order: o.Order, Resident: o.Resident, DeviceWeights: o.DeviceWeights, GradHome: o.GradHome,
-		GradPrecision: o.GradPrecision, SaveInputs: o.SaveInputs, HostSlots: o.HostSlots, InputEvery: o.InputEvery, Version: version(),
+		GradPrecision: o.GradPrecision, SaveInputs: o.SaveInputs, SaveValues: o.SaveValues, HostSlots: o.HostSlots, InputEvery: o.InputEvery, Version: version(),
 	}
 }
 

@@ -37,6 +37,9 @@ func planFlags(o compiler.Options) string {
 		if o.SaveInputs != "none" {
 			add("--save-inputs %s", o.SaveInputs)
 		}
+		if o.SaveValues != "" && o.SaveValues != "none" {
+			add("--save-values %s", o.SaveValues)
+		}
 	}
 	return strings.Join(out, " ")
 }

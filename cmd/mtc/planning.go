@@ -21,7 +21,7 @@ import (
 // plannedFlags are the flags that the planner chooses where they are not given.
 var plannedFlags = []string{
 	"placement", "micro-batch", "groups", "order", "recompute", "resident", "device-weights", "grad-home",
-	"grad-precision", "save-inputs", "input-every", "slots", "grad-slots", "host-slots",
+	"grad-precision", "save-inputs", "save-values", "input-every", "slots", "grad-slots", "host-slots",
 }
 
 // bindMachine adds the flags that say what a plan is for.

@@ -207,7 +207,10 @@ func (c *contents) leaves(t *plan.Task, cp int) {
 // carry moves a value between units to the host or back. What it holds is checked where it is
 // read; here, that it is of this step.
 func (c *contents) carry(t *plan.Task, cp int) error {
-	x, err := c.get(t.Src, cp, value)
+	x, err := c.read(t.Src, cp)
+	if err == nil && x.what != savedActs {
+		x, err = c.get(t.Src, cp, value)
+	}
 	if err != nil {
 		return err
 	}

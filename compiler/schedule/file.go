@@ -36,6 +36,7 @@ type File struct {
 	// the host, slabs that stream and whose gradient waits on the device, "bf16" where gradients
 	// are rounded to it for the link.
 	SavedInputs   int64  `json:"saved_inputs,omitempty"`
+	SavedLayers   int64  `json:"saved_layers,omitempty"` // layers whose saved activations wait on the host
 	DeviceGrads   int64  `json:"device_grads,omitempty"`
 	GradPrecision string `json:"grad_precision,omitempty"`
 	Slots         int64  `json:"slots"`
@@ -178,7 +179,7 @@ func FileOf(p *plan.Plan) *File {
 	if p.Trained() < len(p.Slabs) {
 		f.Trained = p.NumTrained()
 	}
-	f.SavedInputs, f.DeviceGrads = p.SavedInputs, int64(p.DeviceGrads())
+	f.SavedInputs, f.SavedLayers, f.DeviceGrads = p.SavedInputs, p.SavedLayers, int64(p.DeviceGrads())
 	if p.HalfGrads() {
 		f.GradPrecision = "bf16"
 	}

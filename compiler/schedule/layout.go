@@ -54,6 +54,7 @@ func (b *builder) layout() {
 	b.layoutActivations()
 	b.layoutRemade()
 	b.layoutSaved(b.saveCount)
+	b.layoutKept(b.keepCount)
 	b.layoutGeneration()
 	b.layoutIO()
 	b.layoutRouters()

@@ -28,6 +28,10 @@ func purposes(p *plan.Plan) []string {
 	for _, t := range p.Tables {
 		set("tables", t.Buf)
 	}
+	saved := make([]bool, len(p.Buffers)) // what a layer's forward saves for its backward
+	for i := range p.Tasks {
+		saved[p.Tasks[i].Bind.Saved] = true
+	}
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
 		b := &t.Bind
@@ -39,8 +43,14 @@ func purposes(p *plan.Plan) []string {
 		case plan.Round:
 			set("gradient slots", t.Src, t.Dst)
 		case plan.Save:
+			if saved[t.Src] {
+				set("saved values", t.Dst)
+			}
 			set("saved inputs", t.Dst)
 		case plan.Restore:
+			if saved[t.Dst] {
+				set("values come back", t.Dst)
+			}
 			set("inputs come back", t.Dst)
 		case plan.Accumulate:
 			set("gradient slots", t.Src)

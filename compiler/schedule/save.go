@@ -1,29 +1,36 @@
 package schedule
 
 import (
+	"cmp"
+	"slices"
+
+	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// saves is which values between units wait for backward on the host. A saved value leaves right
-// after the task that makes it, so that its device memory is free when the last unit of forward
-// has read it, and comes back, into memory of its own, a few micro-batches before the first
-// unit of backward that reads it.
+// saves is what waits for backward on the host: values between units, and of layers that keep
+// what backward reads, that. It leaves right after the task that makes it, so that its device
+// memory is free when the last unit of forward has read it, and comes back, into memory of its
+// own, a few micro-batches before the first unit of backward that reads it.
 type saves struct {
 	values  []int          // those saved, in forward order
 	last    map[int]int    // by value: the unit that reads it last in forward, first in backward
 	host    [][]plan.BufID // by value, micro-batch of the group: where it waits; nil when it stays
 	back    [][]plan.BufID // the same: where backward reads it
+	kept    [][]plan.BufID // by unit, micro-batch of the group: where what backward reads waits; nil when it stays
+	keptIn  [][]plan.BufID // the same: where backward reads it
 	ahead   int            // micro-batches that a value comes before it is read
 	pending []pendingInput // of the group's backward, not emitted yet
 	visit   int            // units of the group's backward begun, the head's loss among them
 	step    int            // micro-batches of the group's backward done, as if every group had as many as the first
 }
 
-// pendingInput is a value that must be back before a micro-batch of the group's backward.
+// pendingInput is a copy that must be done before a micro-batch of the group's backward.
 type pendingInput struct {
-	value, unit, micro, k, at int
+	from, to         plan.BufID
+	unit, micro, due int
 }
 
 // savable lists the values that backward reads again after the loss, in forward order: what
@@ -65,6 +72,37 @@ func (b *builder) layoutSaved(n int64) {
 	b.p.SavedInputs = int64(len(values))
 }
 
+// layoutKept makes the buffers of what the first n layers that keep what backward reads save, All: of every one.
+func (b *builder) layoutKept(n int64) {
+	s := &b.save
+	s.kept, s.keptIn = make([][]plan.BufID, len(b.p.Units)), make([][]plan.BufID, len(b.p.Units))
+	layer := -1
+	for u := range b.p.Units {
+		if !b.keeps(u) {
+			continue
+		}
+		if l := b.p.Units[u].Layer; l != layer {
+			if n >= 0 && b.p.SavedLayers == n {
+				return
+			}
+			layer = l
+			b.p.SavedLayers++
+		}
+		for _, id := range b.saved[u] {
+			buf := b.p.Buffers[id]
+			s.kept[u] = append(s.kept[u], b.buffer(hostTrain, buf.Name+".saved", buf.Bytes, memplan.Static))
+			s.keptIn[u] = append(s.keptIn[u], b.buffer(devActivations, buf.Name+".back", buf.Bytes, memplan.Pooled))
+		}
+	}
+}
+
+// keeps reports whether a unit is a layer, or the part of one with weights, whose forward keeps what
+// its backward reads.
+func (b *builder) keeps(u int) bool {
+	t := b.template(u)
+	return b.prog.Units[u].Unit.Kind == ir.LayerUnit && t.SavedBytes > 0 && !t.Recompute && t.Funcs[plan.Backward] != nil
+}
+
 // restoreAhead is how many micro-batches ahead a value of some bytes comes back, of n: the
 // copies of a layer's weights, which they queue behind, take about the time in which a GPU
 // computes a sixteenth of the tokens whose values have those weights' bytes.
@@ -80,25 +118,30 @@ func (b *builder) restoreAhead(bytes int64, n int) int {
 
 // saveOutputs emits the copies of what a forward task made and the host keeps.
 func (b *builder) saveOutputs(u, m, k int) {
-	if b.list == plan.Eval {
+	if b.list == plan.Eval || b.save.host == nil {
 		return
 	}
-	for _, v := range b.p.Units[u].Out {
-		if b.save.host == nil || b.save.host[v] == nil {
-			continue
-		}
+	save := func(src, dst plan.BufID) {
 		t := b.task(plan.Save, device.D2H)
 		t.Unit, t.Micro = u, m
-		src := b.value[v][k]
-		b.copyTask(t, b.save.host[v][k], 0, src, 0, b.p.Buffers[src].Bytes)
+		b.copyTask(t, dst, 0, src, 0, b.p.Buffers[src].Bytes)
+	}
+	for _, v := range b.p.Units[u].Out {
+		if b.save.host[v] != nil {
+			save(b.value[v][k], b.save.host[v][k])
+		}
+	}
+	if b.save.kept[u] != nil {
+		save(b.saved[u][k], b.save.kept[u][k])
 	}
 }
 
-// planRestores lists what the backward of a group needs back, in the order of need.
+// planRestores lists what the backward of a group needs back, in the order in which it is copied. What a
+// layer keeps is many times as large as its input, so it comes as many micro-batches ahead as a group has.
 func (b *builder) planRestores(g int) {
 	s := &b.save
 	s.pending, s.visit = s.pending[:0], 0
-	if len(s.values) == 0 {
+	if len(s.values) == 0 && b.p.SavedLayers == 0 {
 		return
 	}
 	lo, hi := b.group(g)
@@ -109,15 +152,22 @@ func (b *builder) planRestores(g int) {
 			continue
 		}
 		for m := lo; m < hi; m++ {
+			k, at := m-lo, visit*n+m-lo
 			for x := u; x >= u-b.chain[u]; x-- {
 				for _, v := range b.p.Units[x].In {
 					if s.host[v] != nil && s.last[v] == x {
-						s.pending = append(s.pending, pendingInput{v, x, m, m - lo, visit*n + m - lo})
+						s.pending = append(s.pending, pendingInput{s.host[v][k], s.back[v][k], x, m, at - s.ahead})
 					}
+				}
+				if s.kept[x] != nil {
+					s.pending = append(s.pending, pendingInput{s.kept[x][k], s.keptIn[x][k], x, m, at - max(2, n)})
 				}
 			}
 		}
 		visit++
+	}
+	if b.p.SavedLayers > 0 {
+		slices.SortStableFunc(s.pending, func(x, y pendingInput) int { return cmp.Compare(x.due, y.due) })
 	}
 }
 
@@ -133,13 +183,12 @@ func (b *builder) beginBackward() {
 // must be back that many micro-batches later.
 func (b *builder) restoreInputs() {
 	s := &b.save
-	for len(s.pending) > 0 && s.pending[0].at <= s.step+s.ahead {
+	for len(s.pending) > 0 && s.pending[0].due <= s.step {
 		r := s.pending[0]
 		s.pending = s.pending[1:]
 		t := b.task(plan.Restore, device.H2D)
 		t.Unit, t.Micro = r.unit, r.micro
-		dst := s.back[r.value][r.k]
-		b.copyTask(t, dst, 0, s.host[r.value][r.k], 0, b.p.Buffers[dst].Bytes)
+		b.copyTask(t, r.to, 0, r.from, 0, b.p.Buffers[r.to].Bytes)
 	}
 	s.step++
 }

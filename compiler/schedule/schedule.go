@@ -60,6 +60,9 @@ type Options struct {
 	// on the host; All: every one. With SaveAuto it is as few as fit DeviceMemory.
 	SaveInputs int64
 	SaveAuto   bool
+	// SaveKept is of how many layers that keep what backward reads, the first in forward order, that
+	// waits on the host; All: of every one.
+	SaveKept int64
 	// InputEvery keeps the input of every so many layers that recompute; 0 and 1: of every one.
 	InputEvery int64
 
@@ -107,6 +110,9 @@ func assemble(prog *ir.Program, o Options) (*builder, error) {
 	b.eval()
 	b.generate(plan.Prefill)
 	b.generate(plan.Decode)
+	if o.SaveKept != 0 && b.p.SavedLayers == 0 {
+		return nil, fmt.Errorf("no layer keeps what backward reads, so that none can wait on the host: every one recomputes")
+	}
 	return b, memplan.Place(b.p, b.class)
 }
 
@@ -140,6 +146,7 @@ type builder struct {
 	dvalue    [][]plan.BufID
 	saved     [][]plan.BufID // by unit, micro-batch of the group
 	saveCount int64          // values between units to save on the host
+	keepCount int64          // layers that keep what backward reads, to save that on the host
 	save      saves
 	every     int          // layers that backward visits together at most
 	chain     []int        // by unit: units below it that backward visits with it
@@ -204,7 +211,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	}
 	b := &builder{
 		prog: prog, clip: m.Train.Run.Clip > 0,
-		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots), saveCount: o.SaveInputs, every: int(o.InputEvery), ownSlots: o.DeviceWeights,
+		micros: int(micros), groups: int(o.Groups), hostSlots: int(o.HostSlots), saveCount: o.SaveInputs, keepCount: o.SaveKept, every: int(o.InputEvery), ownSlots: o.DeviceWeights,
 		reads: make([]plan.BufID, 0, 64), writes: make([]plan.BufID, 0, 64),
 		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, slabUse: map[*ir.Function][]bool{}, tokens: -1, position: -1,
 	}

@@ -18,6 +18,9 @@ func (f *File) WriteHead(w io.Writer) {
 	if f.SavedInputs > 0 {
 		fmt.Fprintf(w, ", %s saved", plural(f.SavedInputs, "input"))
 	}
+	if f.SavedLayers > 0 {
+		fmt.Fprintf(w, ", values of %s saved", plural(f.SavedLayers, "layer"))
+	}
 	if f.DeviceGrads > 0 {
 		fmt.Fprintf(w, ", %s on the device", plural(f.DeviceGrads, "gradient"))
 	}

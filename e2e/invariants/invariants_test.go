@@ -159,6 +159,27 @@ func TestSavedInputsChangeNothing(t *testing.T) {
 	})
 }
 
+// TestSavedValuesChangeNothing: whether a layer makes again what backward reads, keeps it, or has it wait on
+// the host, layer by layer, bit for bit.
+func TestSavedValuesChangeNothing(t *testing.T) {
+	forEachFamily(t, func(t *testing.T, family string, args []string) {
+		o := compiler.Options{MicroBatch: 2, Placement: "stream", Set: []string{"train.clip=1.0"}}
+		kept := train(t, program(t, family, o), out(t), args...)
+		for _, c := range []compiler.Options{
+			{SaveValues: "all", SaveInputs: "all"}, {Recompute: "1", SaveValues: "1"}, {Recompute: "layer[1]", SaveValues: "all", Placement: "resident", Groups: 1},
+		} {
+			c.MicroBatch, c.Set = o.MicroBatch, o.Set
+			if c.Placement == "" {
+				c.Placement = o.Placement
+			}
+			if p := planOf(t, family, c); p.SavedLayers == 0 {
+				t.Errorf("%+v: nothing is saved", c)
+			}
+			same(t, fmt.Sprintf("recompute %s, %s saved", c.Recompute, c.SaveValues), train(t, program(t, family, c), out(t), args...), kept)
+		}
+	})
+}
+
 // TestRecomputeChangesNothing: bit for bit, in both placements.
 func TestRecomputeChangesNothing(t *testing.T) {
 	forEachFamily(t, func(t *testing.T, family string, args []string) {

@@ -70,6 +70,8 @@ type Plan struct {
 	GradSlots int64 // device slots for layer gradients (stream)
 	// SavedInputs is how many values between units wait for backward on the host.
 	SavedInputs int64
+	// SavedLayers is of how many layers what backward reads waits on the host.
+	SavedLayers int64
 
 	Train Train
 	LoRA  LoRA // Rank 0: none

@@ -109,15 +109,20 @@ func PlacementText(p *plan.Plan) string {
 	return s + savedText(p)
 }
 
-// savedText says how many inputs of layers wait on the host.
+// savedText says of how many layers inputs, and what backward reads besides, wait on the host.
 func savedText(p *plan.Plan) string {
+	text := ""
 	switch p.SavedInputs {
 	case 0:
-		return ""
 	case 1:
-		return "; one layer's input is saved on the host"
+		text = "; one layer's input is saved on the host"
+	default:
+		text = fmt.Sprintf("; %d layers' inputs are saved on the host", p.SavedInputs)
 	}
-	return fmt.Sprintf("; %d layers' inputs are saved on the host", p.SavedInputs)
+	if p.SavedLayers > 0 {
+		text += fmt.Sprintf("; saved activations on the host: of %d layers", p.SavedLayers)
+	}
+	return text
 }
 
 func slots(n int64) string {

@@ -37,6 +37,7 @@ func Gradients(l *Lowering) {
 			b.zeroUnwritten()
 		}
 		forward, b.insts = b.epilogues(forward, b.insts)
+		forward, b.insts = b.rotations(forward, b.insts)
 		l.split(b, b.residuals(forward, b.insts), b.insts)
 		l.advance(b)
 	}

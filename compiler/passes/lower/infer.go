@@ -29,6 +29,7 @@ func Infer(l *Lowering) {
 			b.cached(last)
 		}
 		b.insts, _ = b.epilogues(b.insts, nil)
+		b.insts, _ = b.rotations(b.insts, nil)
 		b.insts = b.residuals(b.insts, nil)
 		pins := map[*value]pin{}
 		l.placeOutputs(b, pins)

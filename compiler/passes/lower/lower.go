@@ -32,8 +32,8 @@ import (
 type Options struct {
 	Rows    int64 // sequences of a micro-batch; 0: what defaults.go says
 	Prefill int64 // positions of one prefill chunk; 0: 64
-	// Recompute says which units make again in backward what it reads: "all", "none" or "",
-	// or names of units with commas.
+	// Recompute says which units make again in backward what it reads: "all", "none" or "", a
+	// number of first layers, or names of units with commas, "layer" or "layer[3]".
 	Recompute string
 	// Again adds to templates that recompute the function that makes their outputs too: inputs of
 	// layers are then not kept for every layer.

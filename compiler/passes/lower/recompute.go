@@ -2,6 +2,7 @@ package lower
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatrain/mtc/compiler/ir"
@@ -11,23 +12,63 @@ import (
 
 // Recompute writes the policy of Options.Recompute into every unit's graph.
 func Recompute(m *ir.Model, o Options, diags *diag.List) {
-	spec := o.Recompute
-	var names []string
-	if spec != "" && spec != "all" && spec != "none" {
-		names = strings.Split(spec, ",")
-	}
-	known := map[string]bool{}
+	again, known := recomputes(o.Recompute), map[string]bool{"": true}
+	layers := 0
 	for _, u := range m.Units {
-		known[u.Name] = true
+		if u.Kind == ir.LayerUnit && u.Part == "" {
+			layers++
+		}
+		known[u.Name], known[whole(u)] = true, true
 		// A routing is kept as it was: the state that made it may differ by then.
-		u.Graph.NoRecompute = spec != "all" && !slices.Contains(names, u.Name) || u.Part == "route" || u.Part == "observe"
+		u.Graph.NoRecompute = !again(u, layers-1) || u.Part == "route" || u.Part == "observe"
 	}
-	for _, n := range names {
-		if !known[n] {
-			diags.Errorf("MT0414", m.Span, "no block is called as `%s`, so it cannot be recomputed", n).
-				Hint("names are those of the units: %s", strings.Join(unitNames(m), ", "))
+	n, isNumber := firstLayers(o.Recompute)
+	if isNumber && n > layers {
+		diags.Errorf("MT0414", m.Span, "`--recompute %d` is of more layers than the %d there are", n, layers).
+			Hint("`--recompute all` is of every layer")
+	}
+	if isNumber || o.Recompute == "all" || o.Recompute == "none" {
+		return
+	}
+	for _, name := range strings.Split(o.Recompute, ",") {
+		if !known[name] {
+			diags.Errorf("MT0414", m.Span, "no block is called as `%s`, so it cannot be recomputed", name).
+				Hint("names are those of the units: %s; of one: `%s[0]`; of the first layers: a number", strings.Join(unitNames(m), ", "), layerName(m))
 		}
 	}
+}
+
+// recomputes is which units a spec means, by the number of the layer that they lie in or behind; -1 before any.
+func recomputes(spec string) func(u *ir.Unit, layer int) bool {
+	if n, ok := firstLayers(spec); ok {
+		return func(u *ir.Unit, layer int) bool { return layer < n && n > 0 }
+	}
+	names := strings.Split(spec, ",")
+	return func(u *ir.Unit, _ int) bool {
+		return spec == "all" || slices.Contains(names, u.Name) || slices.Contains(names, whole(u))
+	}
+}
+
+// firstLayers reads a spec that is a number of first layers.
+func firstLayers(spec string) (n int, ok bool) {
+	n, err := strconv.Atoi(spec)
+	return n, err == nil && n >= 0
+}
+
+// whole is the path of the block that a unit is a part of: "layer[3]".
+func whole(u *ir.Unit) string {
+	x := *u
+	x.Part = ""
+	return x.Path()
+}
+
+func layerName(m *ir.Model) string {
+	for _, u := range m.Units {
+		if u.Kind == ir.LayerUnit {
+			return u.Name
+		}
+	}
+	return "layer"
 }
 
 func unitNames(m *ir.Model) []string {
