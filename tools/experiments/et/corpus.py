@@ -1,12 +1,13 @@
 """Makes the text that the comparison of routers trains on: C sources and documentation below some
 folders, such as an unpacked linux-source-6.1 of Debian.
 
-  corpus.py OUT FOLDER... [--bytes 240000000]
+  corpus.py OUT FOLDER... [--bytes 350000000] [--part 120000000]
 
-OUT gets train.jsonl and valid.jsonl, a document (a file) a line, and tokenizer.json, a byte-level
-BPE of 8,192 tokens trained on a part of train.jsonl. Whether a file is taken, and on which side it
-falls, depends on the hash of its text alone: repeated files are taken once, about 1 in 14 is held
-out. Files over 150 kB are left out, as those are mostly tables. Pack both with `mtc data pack`.
+OUT gets train-0.jsonl, train-1.jsonl and valid.jsonl, a document (a file) a line, and tokenizer.json,
+a byte-level BPE of 8,192 tokens trained on a part of train. Whether a file is taken, and on which side
+it falls, depends on the hash of its text alone: repeated files are taken once, 1 in 21 is held out,
+and train-0 is a sample of the whole that runs of tuning can do with. Left out are files over 150 kB,
+as those are mostly tables, and headers that are little but definitions of registers.
 """
 import argparse
 import glob
@@ -20,11 +21,17 @@ KINDS = (".c", ".h", ".rst", ".txt", ".py", ".go", ".md")
 END = "<|endoftext|>"
 
 
+def registers(name, data):
+    """Tells whether a header is a dump of definitions: they are more than half of its lines."""
+    return name.endswith(".h") and len(data) > 8000 and 2 * data.count(b"#define") > data.count(b"\n")
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("out")
     p.add_argument("folders", nargs="+")
-    p.add_argument("--bytes", type=int, default=240_000_000)
+    p.add_argument("--bytes", type=int, default=350_000_000)
+    p.add_argument("--part", type=int, default=120_000_000)
     a = p.parse_args()
     found = {}
     for folder in a.folders:
@@ -37,25 +44,23 @@ def main():
                 text = data.decode("utf-8")
             except UnicodeDecodeError:
                 continue
-            if len(data) >= 200:
+            if len(data) >= 200 and not registers(name, data):
                 found.setdefault(hashlib.sha256(data).digest(), (name, text))
     os.makedirs(a.out, exist_ok=True)
-    sizes = {"train": 0, "valid": 0}
-    counts = {"train": 0, "valid": 0}
-    sample = []
-    files = {side: open(f"{a.out}/{side}.jsonl", "w", encoding="utf-8") for side in sizes}
-    taken, size = [], 0
+    taken, size = {}, 0
     for digest in sorted(found):
         if size < a.bytes:
+            taken[digest] = "valid" if digest[-1] < 12 else "train-0" if size < a.part else "train-1"
             size += len(found[digest][1].encode())
-            taken.append(digest)
+    sample = []
+    sizes = {side: [0, 0] for side in ("train-0", "train-1", "valid")}
+    files = {side: open(f"{a.out}/{side}.jsonl", "w", encoding="utf-8") for side in sizes}
     for digest in sorted(taken, key=lambda d: found[d][0]):  # in the order of their paths: packs best
-        text = found[digest][1]
-        side = "valid" if digest[-1] < 18 else "train"
+        text, side = found[digest][1], taken[digest]
         files[side].write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
-        sizes[side] += len(text.encode())
-        counts[side] += 1
-        if side == "train" and digest[-2] < 32:
+        sizes[side][0] += 1
+        sizes[side][1] += len(text.encode())
+        if side != "valid" and digest[-2] < 22:
             sample.append(text)
     for f in files.values():
         f.close()
@@ -65,8 +70,8 @@ def main():
     t.train_from_iterator(sample, trainers.BpeTrainer(
         vocab_size=8192, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
     t.save(f"{a.out}/tokenizer.json")
-    for side in sizes:
-        print(f"{side}: {counts[side]} documents, {sizes[side]} bytes")
+    for side, (n, size) in sizes.items():
+        print(f"{side}: {n} documents, {size} bytes")
 
 
 main()

@@ -1,9 +1,14 @@
 // et.mt: a small mixture for comparing routers: 61 M parameters, of which a token passes 17 M. The
 // router is a parameter; `dense` has a wide layer, of as many parameters a token, in its place.
-model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, router = none) {
+model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, W = 4 * D, down = 1.0, up = 1.0, router = none) {
   init normal(1 / sqrt(D))
 
   block mlp(x, width) { return down: linear(relu2(up: linear(x, width)), D, init = zero) }
+
+  block routed(x, width) {
+    h = relu2(up * up: linear(x, width, init = normal(1 / (up * sqrt(D)))))
+    return down * down: linear(h, D, init = zero)
+  }
 
   block attn(x) {
     h = rmsnorm(x, weight = false)
@@ -11,21 +16,21 @@ model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, router = none) {
     k = rmsnorm(rope(k: linear(h, D), hd), weight = false, per = hd)
     x += o: linear(attention(q, k, v: linear(h, D), heads = H, causal), D, init = zero)
   }
-  block dense(x) {
+  block dense(x, width) {
     attn(x)
-    x += mlp: mlp(rmsnorm(x, weight = false), 4 * D)
+    x += mlp: mlp(rmsnorm(x, weight = false), width)
   }
   block sparse(x) {
     attn(x)
-    x += moe: moe(rmsnorm(x, weight = false), experts = E, expert = mlp(width = 2 * D), shared = mlp(width = 2 * D),
+    x += moe: moe(rmsnorm(x, weight = false), experts = E, expert = routed(width = 2 * D), shared = mlp(width = 2 * D),
                   router = router)
   }
 
   forward(tokens) {
     x = rmsnorm(wte: embed(tokens, V, D, init = normal(0.02)), weight = false)
-    layer: dense(x)
+    layer: dense(x, 4 * D)
     if router == none {
-      repeat L - 1 { layer: dense(x) }
+      repeat L - 1 { layer: dense(x, W) }
     } else {
       repeat L - 1 { layer: sparse(x) }
     }

@@ -23,6 +23,7 @@ import (
 // manifest says what to compare.
 type manifest struct {
 	Model    string
+	With     []string // parameters of the model in every arm
 	Steps    int64
 	Seeds    []int64
 	Baseline string // arm that the others are compared with
@@ -35,6 +36,7 @@ type manifest struct {
 
 type arm struct {
 	Name, Router string
+	Model        []string // parameters of the model, beside those of the manifest
 	Set          []string // fields of the train block, beside those of the manifest
 }
 

@@ -21,14 +21,14 @@ func command(cmd *exec.Cmd) error {
 	return nil
 }
 
-// path is where an arm's program lies. Arms with the same router share one.
+// path is where an arm's program lies. Arms with the same router and model share one.
 func path(o *options, a arm) string {
 	return filepath.Join(o.out, "build", slug(strings.Map(func(r rune) rune {
-		if strings.ContainsRune("()=/.", r) {
+		if strings.ContainsRune("()=/.*", r) {
 			return '-'
 		}
 		return r
-	}, a.Router)), "et")
+	}, strings.Join(append([]string{a.Router}, a.Model...), " "))), "et")
 }
 
 // program compiles an arm's program, unless it is there.
@@ -38,6 +38,9 @@ func program(o *options, m *manifest, a arm) error {
 		return nil
 	}
 	args := []string{"compile", filepath.Join(filepath.Dir(o.manifest), m.Model), "--target", o.target, "--set", "router=" + a.Router, "-o", filepath.Dir(exe)}
+	for _, s := range append(m.With[:len(m.With):len(m.With)], a.Model...) {
+		args = append(args, "--set", s)
+	}
 	if o.set != "" {
 		for s := range strings.SplitSeq(o.set, ",") {
 			args = append(args, "--set", s)
