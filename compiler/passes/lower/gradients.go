@@ -56,7 +56,7 @@ func (l *Lowering) split(b *builder, forward, backward []*inst) {
 	var order []*value
 	for _, in := range backward {
 		for _, r := range in.reads {
-			if _, ok := saved[r.v]; !ok && made[r.v] {
+			if _, ok := saved[r.v]; !ok && r.v != nil && made[r.v] {
 				saved[r.v] = pin{region: ir.RSaved, off: t.SavedBytes}
 				t.SavedBytes += align(r.v.bytes)
 				order = append(order, r.v)

@@ -95,7 +95,7 @@ func recomputed(b *builder, forward []*inst, saved []*value, at map[*value]pin) 
 	}
 	var insts []*inst
 	for _, in := range slices.Backward(forward) {
-		if !slices.ContainsFunc(in.writes, func(o operand) bool { return live[o.v] }) {
+		if !slices.ContainsFunc(in.writes, func(o operand) bool { return o.v != nil && live[o.v] }) {
 			continue
 		}
 		for _, list := range [][]operand{in.reads, in.adds} {

@@ -145,6 +145,9 @@ func fuseTurns(list []*inst, turns []*turn, launch *op.Launch) []*inst {
 		for _, in := range all {
 			gone[in] = true
 		}
+		if k != nil && launch != &qkrope.Def.Forward {
+			q, k = k, q // backward has them the other way round
+		}
 		out[at] = q.fused(k, launch)
 	}
 	return slices.DeleteFunc(out, func(in *inst) bool { return gone[in] })

@@ -19,6 +19,7 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/ops/mul"
+	"github.com/megatrain/mtc/runtime/ops/qkrope"
 	"github.com/megatrain/mtc/runtime/ops/relu"
 	"github.com/megatrain/mtc/runtime/ops/relu2"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
@@ -50,6 +51,7 @@ var defs = sorted(
 	moe.GatherDef,
 	moe.CombineDef,
 	mul.Def,
+	qkrope.Def,
 	relu.Def,
 	relu2.Def,
 	rmsnorm.Def,

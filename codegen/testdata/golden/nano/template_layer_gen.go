@@ -8,8 +8,8 @@ import (
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/ops/attention"
 	"github.com/megatrain/mtc/runtime/ops/linear"
+	"github.com/megatrain/mtc/runtime/ops/qkrope"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
-	"github.com/megatrain/mtc/runtime/ops/rope"
 	"github.com/megatrain/mtc/runtime/ops/swiglu"
 )
 
@@ -50,8 +50,10 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerQWeight), Y: q, Rows: Rows, In: 128, Out: 128}) // nano.mt:9
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerKWeight), Y: k, Rows: Rows, In: 128, Out: 64})  // nano.mt:10
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerVWeight), Y: v, Rows: Rows, In: 128, Out: 64})  // nano.mt:11
-	rope.Forward(queue, rope.ForwardArgs{X: q, CS: ropeCs, Y: qRope, Rows: Rows, Seq: T, D: 128, HD: 32})            // nano.mt:12
-	rope.Forward(queue, rope.ForwardArgs{X: k, CS: ropeCs, Y: kRope, Rows: Rows, Seq: T, D: 64, HD: 32})             // nano.mt:12
+	qkrope.Forward(queue, qkrope.ForwardArgs{
+		Q: q, K: k, CS: ropeCs, YQ: qRope, YK: kRope,
+		Rows: Rows, Seq: T, Heads: 4, KV: 2, HD: 32,
+	}) // nano.mt:12
 	attention.Forward(queue, attention.ForwardArgs{
 		Q: qRope, K: kRope, V: v, Y: a, Lse: aLse,
 		Batch: B, Seq: T, Heads: 4, KV: 2, HD: 32, Causal: true, Scale: 0.17677669,
@@ -115,8 +117,8 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 	dQRope := b.Work.At(LayerBackwardDQRope)           // [B, T, 128]
 	dKRope := b.Work.At(LayerBackwardDKRope)           // [B, T, 64]
 	dV := b.Work.At(LayerBackwardDV)                   // [B, T, 64]
-	dK := b.Work.At(LayerBackwardDK)                   // [B, T, 64]
 	dQ := b.Work.At(LayerBackwardDQ)                   // [B, T, 128]
+	dK := b.Work.At(LayerBackwardDK)                   // [B, T, 64]
 	dH := b.Work.At(LayerBackwardDH)                   // [B, T, D = 128]
 	dHb := b.Work.At(LayerBackwardDHb)                 // [B, T, D = 128]
 	dHc := b.Work.At(LayerBackwardDHc)                 // [B, T, D = 128]
@@ -172,8 +174,10 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		Q: qRope, K: kRope, V: v, Y: a, Lse: aLse, DY: dA, DQ: dQRope, DK: dKRope, DV: dV,
 		Batch: B, Seq: T, Heads: 4, KV: 2, HD: 32, Causal: true, Scale: 0.17677669,
 	}) // nano.mt:12
-	rope.Backward(queue, rope.BackwardArgs{CS: ropeCs, DY: dKRope, DX: dK, Rows: Rows, Seq: T, D: 64, HD: 32})  // nano.mt:12
-	rope.Backward(queue, rope.BackwardArgs{CS: ropeCs, DY: dQRope, DX: dQ, Rows: Rows, Seq: T, D: 128, HD: 32}) // nano.mt:12
+	qkrope.Backward(queue, qkrope.BackwardArgs{
+		CS: ropeCs, DYQ: dQRope, DYK: dKRope, DQ: dQ, DK: dK,
+		Rows: Rows, Seq: T, Heads: 4, KV: 2, HD: 32,
+	}) // nano.mt:12
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
 		Weight: w.At(LayerVWeight), DY: dV, DX: dH,
 		Rows: Rows, In: 128, Out: 64,
@@ -248,13 +252,9 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerQWeight), Y: q, Rows: b.Rows, In: 128, Out: 128}) // nano.mt:9
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerKWeight), Y: k, Rows: b.Rows, In: 128, Out: 64})  // nano.mt:10
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerVWeight), Y: v, Rows: b.Rows, In: 128, Out: 64})  // nano.mt:11
-	rope.Forward(queue, rope.ForwardArgs{
-		X: q, CS: ropeCs, Y: qRope,
-		Rows: b.Rows, Seq: b.Rows, Pos: b.Pos, D: 128, HD: 32,
-	}) // nano.mt:12
-	rope.Forward(queue, rope.ForwardArgs{
-		X: k, CS: ropeCs, Y: kRope,
-		Rows: b.Rows, Seq: b.Rows, Pos: b.Pos, D: 64, HD: 32,
+	qkrope.Forward(queue, qkrope.ForwardArgs{
+		Q: q, K: k, CS: ropeCs, YQ: qRope, YK: kRope,
+		Rows: b.Rows, Seq: b.Rows, Pos: b.Pos, Heads: 4, KV: 2, HD: 32,
 	}) // nano.mt:12
 	attention.ForwardCached(queue, attention.ForwardCachedArgs{
 		Q: qRope, K: kRope, V: v, Kcache: aKcache, Vcache: aVcache, Y: a,
