@@ -67,7 +67,7 @@ func (c *pricer) function(t *plan.Task) Estimate {
 	}
 	for _, l := range c.w.of(t) {
 		times := float64(l.Times)
-		s, b := c.rates.seconds(&l)
+		s, b := c.rates.seconds(&l, c.m.Target == "cpu")
 		if c.m.Target == "cuda" && c.p.Precision == "bf16" {
 			s += c.rates.rest(&l)
 		}

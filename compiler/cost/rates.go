@@ -84,6 +84,22 @@ func (r *Rates) moving(kernel string, bytes int64, otherwise float64) float64 {
 	return float64(bytes) / otherwise
 }
 
+// epilogue is what a function costs that a product applies to its result. On a CPU it is a pass of its own
+// behind the product; on a GPU more bytes move.
+func (r *Rates) epilogue(l *Launch, cpu bool) float64 {
+	if !strings.HasSuffix(l.Kernel, "Gelu") {
+		return 0
+	}
+	if !cpu {
+		return max(0, float64(l.Bytes)-operands(l)) / r.Memory.Value
+	}
+	kernel, passes := "gelu.Forward", int64(2)
+	if strings.HasPrefix(l.Kernel, "linear.Backward") {
+		kernel, passes = "gelu.Backward", 3
+	}
+	return r.moving(kernel, passes*4*l.Shape.M*l.Shape.N, r.Memory.Value)
+}
+
 // operands are the bytes of a product's operands in bf16, its result in f32 where it is a weight's
 // gradient.
 func operands(l *Launch) float64 {
@@ -120,7 +136,7 @@ func (r *Rates) rest(l *Launch) float64 {
 }
 
 // seconds is one launch, and what bounds it.
-func (r *Rates) seconds(l *Launch) (float64, Bound) {
+func (r *Rates) seconds(l *Launch, cpu bool) (float64, Bound) {
 	s, b := 0.0, ByMemory
 	switch l.Shape.Class {
 	case op.Product:
@@ -128,11 +144,7 @@ func (r *Rates) seconds(l *Launch) (float64, Bound) {
 		if keep := r.Sustained.Value; keep > 0 {
 			rate *= keep
 		}
-		s, b = float64(l.FLOPs)/rate, ByProducts
-		if strings.HasSuffix(l.Kernel, "Gelu") {
-			// A function that a product applies to its result moves more than the product does.
-			s += max(0, float64(l.Bytes)-operands(l)) / r.Memory.Value
-		}
+		s, b = float64(l.FLOPs)/rate+r.epilogue(l, cpu), ByProducts
 	case op.Attending:
 		s, b = float64(l.FLOPs)/r.Attention.rate(l.Shape), ByAttention
 	}

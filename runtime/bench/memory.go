@@ -10,8 +10,11 @@ import (
 )
 
 // memory is one arena of numbers between -2 and 2, whether they are read as bf16 or as f32,
-// from which operands are cut.
+// from which operands are cut. With a far part, operands that a step comes back to late are cut
+// from there, one case after another, so that no cache has them.
 type memory struct {
+	far *memory
+
 	dev  device.Device
 	base device.Ptr
 	size int64
@@ -45,6 +48,14 @@ func newMemory(dev device.Device, where device.Memory, size, act int64) (*memory
 
 // reset gives all memory back.
 func (m *memory) reset() {
+	m.again()
+	if m.far != nil {
+		m.far.again()
+	}
+}
+
+// again gives back what a launch finds where the one before it left it.
+func (m *memory) again() {
 	m.dirty = max(m.dirty, min(m.used, m.size))
 	m.used = 0
 }
@@ -58,6 +69,9 @@ func (m *memory) refresh() error {
 		}
 	}
 	m.dirty = 0
+	if m.far != nil {
+		return m.far.refresh()
+	}
 	return nil
 }
 
@@ -71,7 +85,20 @@ func (m *memory) bytes(n int64) device.Ptr {
 	return m.base.At(at)
 }
 
-// acts, f32, f64 and i32 cut numbers.
+// old and oldF32 cut what was written or read last long ago, in a step: weights and their gradients,
+// state, values kept for backward.
+func (m *memory) old(n int) device.Ptr { return m.away(int64(n) * m.act) }
+
+func (m *memory) oldF32(n int) device.Ptr { return m.away(int64(n) * 4) }
+
+func (m *memory) away(n int64) device.Ptr {
+	if m.far == nil {
+		return m.bytes(n)
+	}
+	return m.far.bytes(n)
+}
+
+// acts, f32, f64 and i32 cut numbers that the launch before has just made, or that the next is to read.
 func (m *memory) acts(n int) device.Ptr { return m.bytes(int64(n) * m.act) }
 func (m *memory) f32(n int) device.Ptr  { return m.bytes(int64(n) * 4) }
 

@@ -31,17 +31,17 @@ func (s sizes) product(act tensor.DType, in, out int) []kase {
 	c := call(linear.Def, act, s, map[string]int{"x": in}, map[string]op.Value{"out": *op.IntValue(int64(out))})
 	return []kase{
 		s.make(c, "Forward", func(m *memory) func(device.Queue) {
-			a := linear.ForwardArgs{X: m.acts(r * in), Weight: m.acts(in * out), Y: m.acts(r * out), Rows: r, In: in, Out: out}
+			a := linear.ForwardArgs{X: m.acts(r * in), Weight: m.old(in * out), Y: m.old(r * out), Rows: r, In: in, Out: out}
 			return func(q device.Queue) { linear.Forward(q, a) }
 		}),
 		s.make(c, "BackwardInput", func(m *memory) func(device.Queue) {
 			dx := m.acts(r * in)
-			a := linear.BackwardInputArgs{Weight: m.acts(in * out), DY: m.acts(r * out), DX: dx, Rows: r, In: in, Out: out}
+			a := linear.BackwardInputArgs{Weight: m.old(in * out), DY: m.acts(r * out), DX: dx, Rows: r, In: in, Out: out}
 			return func(q device.Queue) { linear.BackwardInput(q, a) }
 		}),
 		s.make(c, "BackwardWeight", func(m *memory) func(device.Queue) {
-			dw := m.f32(in * out)
-			a := linear.BackwardWeightArgs{X: m.acts(r * in), DY: m.acts(r * out), DWeight: dw, AddDWeight: dw, Rows: r, In: in, Out: out}
+			dw := m.oldF32(in * out)
+			a := linear.BackwardWeightArgs{X: m.old(r * in), DY: m.acts(r * out), DWeight: dw, AddDWeight: dw, Rows: r, In: in, Out: out}
 			return func(q device.Queue) { linear.BackwardWeight(q, a) }
 		}),
 	}
@@ -57,14 +57,14 @@ func (s sizes) attends(act tensor.DType) []kase {
 	return []kase{
 		s.make(c, "Forward", func(m *memory) func(device.Queue) {
 			a := attention.ForwardArgs{
-				Q: m.acts(r * q), K: m.acts(r * kv), V: m.acts(r * kv), Y: m.acts(r * q), Lse: m.f32(r * s.heads),
+				Q: m.acts(r * q), K: m.acts(r * kv), V: m.acts(r * kv), Y: m.old(r * q), Lse: m.oldF32(r * s.heads),
 				Batch: s.b, Seq: s.t, Heads: s.heads, KV: s.kv, HD: s.hd, Causal: true, Scale: scale,
 			}
 			return func(q device.Queue) { attention.Forward(q, a) }
 		}),
 		s.make(c, "Backward", func(m *memory) func(device.Queue) {
 			f := attention.ForwardArgs{
-				Q: m.acts(r * q), K: m.acts(r * kv), V: m.acts(r * kv), Y: m.acts(r * q), Lse: m.f32(r * s.heads),
+				Q: m.old(r * q), K: m.old(r * kv), V: m.old(r * kv), Y: m.old(r * q), Lse: m.oldF32(r * s.heads),
 				Batch: s.b, Seq: s.t, Heads: s.heads, KV: s.kv, HD: s.hd, Causal: true, Scale: scale,
 			}
 			a := attention.BackwardArgs{

@@ -31,26 +31,26 @@ func (s sizes) norms(act tensor.DType) []kase {
 	ln := call(layernorm.Def, act, s, map[string]int{"x": d}, nil)
 	return []kase{
 		s.make(rms, "Forward", func(m *memory) func(device.Queue) {
-			a := rmsnorm.ForwardArgs{X: m.acts(r * d), Y: m.acts(r * d), Weight: m.acts(d), Inv: m.f32(r), Rows: r, D: d, Per: d, Eps: 1e-6}
+			a := rmsnorm.ForwardArgs{X: m.acts(r * d), Y: m.old(r * d), Weight: m.old(d), Inv: m.oldF32(r), Rows: r, D: d, Per: d, Eps: 1e-6}
 			return func(q device.Queue) { rmsnorm.Forward(q, a) }
 		}),
 		s.make(rms, "Backward", func(m *memory) func(device.Queue) {
 			dx := m.acts(r * d)
 			a := rmsnorm.BackwardArgs{
-				X: m.acts(r * d), DY: m.acts(r * d), AddDX: dx, DX: dx, Weight: m.acts(d), Inv: m.f32(r), DWeight: m.f32(d),
+				X: m.old(r * d), DY: m.acts(r * d), AddDX: dx, DX: dx, Weight: m.old(d), Inv: m.oldF32(r), DWeight: m.oldF32(d),
 				Rows: r, D: d, Per: d, Eps: 1e-6,
 			}
 			return func(q device.Queue) { rmsnorm.Backward(q, a) }
 		}),
 		s.make(ln, "Forward", func(m *memory) func(device.Queue) {
-			a := layernorm.ForwardArgs{X: m.acts(r * d), Y: m.acts(r * d), Weight: m.acts(d), Bias: m.acts(d), Mean: m.f32(r), Inv: m.f32(r), Rows: r, D: d, Eps: 1e-5}
+			a := layernorm.ForwardArgs{X: m.acts(r * d), Y: m.old(r * d), Weight: m.old(d), Bias: m.old(d), Mean: m.oldF32(r), Inv: m.oldF32(r), Rows: r, D: d, Eps: 1e-5}
 			return func(q device.Queue) { layernorm.Forward(q, a) }
 		}),
 		s.make(ln, "Backward", func(m *memory) func(device.Queue) {
 			dx := m.acts(r * d)
 			a := layernorm.BackwardArgs{
-				X: m.acts(r * d), DY: m.acts(r * d), AddDX: dx, DX: dx, Weight: m.acts(d), Mean: m.f32(r), Inv: m.f32(r),
-				DWeight: m.f32(d), DBias: m.f32(d), Rows: r, D: d, Eps: 1e-5,
+				X: m.old(r * d), DY: m.acts(r * d), AddDX: dx, DX: dx, Weight: m.old(d), Mean: m.oldF32(r), Inv: m.oldF32(r),
+				DWeight: m.oldF32(d), DBias: m.oldF32(d), Rows: r, D: d, Eps: 1e-5,
 			}
 			return func(q device.Queue) { layernorm.Backward(q, a) }
 		}),
@@ -67,11 +67,11 @@ func (s sizes) pairs(act tensor.DType) []kase {
 	heads := s.heads * s.hd
 	out := []kase{
 		s.make(sum, "Forward", func(m *memory) func(device.Queue) {
-			a := add.ForwardArgs{A: m.acts(r * d), B: m.acts(r * d), Y: m.acts(r * d), Rows: r, D: d}
+			a := add.ForwardArgs{A: m.old(r * d), B: m.acts(r * d), Y: m.old(r * d), Rows: r, D: d}
 			return func(q device.Queue) { add.Forward(q, a) }
 		}),
 		s.make(turn, "Forward", func(m *memory) func(device.Queue) {
-			a := rope.ForwardArgs{X: m.acts(r * heads), Y: m.acts(r * heads), CS: m.f32(s.t * s.hd), Rows: r, Seq: s.t, D: heads, HD: s.hd}
+			a := rope.ForwardArgs{X: m.acts(r * heads), Y: m.old(r * heads), CS: m.f32(s.t * s.hd), Rows: r, Seq: s.t, D: heads, HD: s.hd}
 			return func(q device.Queue) { rope.Forward(q, a) }
 		}),
 		s.make(turn, "Backward", func(m *memory) func(device.Queue) {
@@ -79,11 +79,11 @@ func (s sizes) pairs(act tensor.DType) []kase {
 			return func(q device.Queue) { rope.Backward(q, a) }
 		}),
 		s.make(glu, "Forward", func(m *memory) func(device.Queue) {
-			a := swiglu.ForwardArgs{Gate: m.acts(r * f), UP: m.acts(r * f), Y: m.acts(r * f), Rows: r, D: f}
+			a := swiglu.ForwardArgs{Gate: m.acts(r * f), UP: m.acts(r * f), Y: m.old(r * f), Rows: r, D: f}
 			return func(q device.Queue) { swiglu.Forward(q, a) }
 		}),
 		s.make(glu, "Backward", func(m *memory) func(device.Queue) {
-			a := swiglu.BackwardArgs{Gate: m.acts(r * f), UP: m.acts(r * f), DY: m.acts(r * f), DGate: m.acts(r * f), DUP: m.acts(r * f), Rows: r, D: f}
+			a := swiglu.BackwardArgs{Gate: m.old(r * f), UP: m.old(r * f), DY: m.acts(r * f), DGate: m.acts(r * f), DUP: m.acts(r * f), Rows: r, D: f}
 			return func(q device.Queue) { swiglu.Backward(q, a) }
 		}),
 	}
@@ -91,11 +91,11 @@ func (s sizes) pairs(act tensor.DType) []kase {
 		c := call(def, act, s, x, nil)
 		out = append(out,
 			s.make(c, "Forward", func(m *memory) func(device.Queue) {
-				x, y := m.acts(r*f), m.acts(r*f)
+				x, y := m.acts(r*f), m.old(r*f)
 				return func(q device.Queue) { forward(q, x, y, device.Ptr{}, device.Ptr{}) }
 			}),
 			s.make(c, "Backward", func(m *memory) func(device.Queue) {
-				x, dy, dx := m.acts(r*f), m.acts(r*f), m.acts(r*f)
+				x, dy, dx := m.old(r*f), m.acts(r*f), m.acts(r*f)
 				return func(q device.Queue) { backward(q, x, device.Ptr{}, dy, dx) }
 			}))
 	}
@@ -139,15 +139,15 @@ func (s sizes) ends(act tensor.DType) []kase {
 	scalars[plan.ScalarInvTokens] = 1.0 / 1024
 	return []kase{
 		s.make(table, "Forward", func(m *memory) func(device.Queue) {
-			a := embed.ForwardArgs{Ids: m.i32(ids(r, v)), Weight: m.acts(v * d), Y: m.acts(r * d), Rows: r, V: v, D: d}
+			a := embed.ForwardArgs{Ids: m.i32(ids(r, v)), Weight: m.old(v * d), Y: m.old(r * d), Rows: r, V: v, D: d}
 			return func(q device.Queue) { embed.Forward(q, a) }
 		}),
 		s.make(table, "BackwardWeight", func(m *memory) func(device.Queue) {
-			a := embed.BackwardWeightArgs{Ids: m.i32(ids(r, v)), DY: m.acts(r * d), DWeight: m.f32(v * d), Rows: r, V: v, D: d}
+			a := embed.BackwardWeightArgs{Ids: m.i32(ids(r, v)), DY: m.acts(r * d), DWeight: m.oldF32(v * d), Rows: r, V: v, D: d}
 			return func(q device.Queue) { embed.BackwardWeight(q, a) }
 		}),
 		s.make(biased, "BackwardBias", func(m *memory) func(device.Queue) {
-			a := linear.BackwardBiasArgs{DY: m.acts(r * d), DBias: m.f32(d), Rows: r, In: d, Out: d}
+			a := linear.BackwardBiasArgs{DY: m.acts(r * d), DBias: m.oldF32(d), Rows: r, In: d, Out: d}
 			return func(q device.Queue) { linear.BackwardBias(q, a) }
 		}),
 		c.make(loss, "Loss", func(m *memory) func(device.Queue) {
