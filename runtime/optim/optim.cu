@@ -94,10 +94,14 @@ extern "C" __global__ void optim_reduce(Args a) {
 // ---- accumulate: p = {dst f32, src f32}, i = {elems, first} ---------------------------------------
 
 extern "C" __global__ void __launch_bounds__(MAP_THREADS) optim_accumulate(Args a) {
-    const bool first = a.i[1] != 0;
-    const float* const in[2] = {first ? nullptr : (const float*)a.p[0], (const float*)a.p[1]};
     float* const out[1] = {(float*)a.p[0]};
-    map<2>(a.i[0], in, out, [=](const float (&x)[2], float (&y)[1]) { y[0] = first ? x[1] : x[0] + x[1]; });
+    if (a.i[1]) {  // the first: dst holds nothing yet
+        const float* const in[1] = {(const float*)a.p[1]};
+        map<2>(a.i[0], in, out, [](const float (&x)[1], float (&y)[1]) { y[0] = x[0]; });
+    } else {
+        const float* const in[2] = {(const float*)a.p[0], (const float*)a.p[1]};
+        map<2>(a.i[0], in, out, [](const float (&x)[2], float (&y)[1]) { y[0] = x[0] + x[1]; });
+    }
 }
 
 // ---- round: p = {half bf16, grad f32}, i = {elems, even} ----------------------------------------

@@ -66,7 +66,6 @@ __device__ __forceinline__ void store_row(act_t* p, i64 room, const float (&v)[E
         if (k < room) p[k] = from_f<act_t>(v[k]);
 }
 
-
 // Sum is the running maximum of elements and the sum of exp(x - top). NaN stays in sum.
 struct Sum {
     float top, sum;
@@ -81,56 +80,81 @@ struct Sum {
 #pragma unroll
         for (int k = 0; k < E; k++) sum += exp_of(v[k] - top);
     }
+    __device__ __forceinline__ void add(const Unit<act_t>& w) {
+        float x[E];
+        unpack<E>(w, x, act_t());
+        add(x);
+    }
 };
 
-// kept is where a row is kept: the elements before `room`, whole units of all threads.
+// A thread of a row's block has the units threadIdx.x, threadIdx.x + THREADS, ... of the row. Between
+// the passes the first HELD stay in its registers, where the row is aligned; those after them in shared
+// memory, as many as there is room for.
 extern __shared__ uint4 kept_words[];
-#define KEPT ((act_t*)kept_words)
+#define STEP ((i64)THREADS * E)
+#ifdef MTC_F32
+#define HELD 0
+#else
+#define HELD (THREADS == 1024 ? 5 : 0)  // such rows have more
+#endif
 
-__device__ __forceinline__ i64 kept_room() {
-    constexpr i64 STEP = THREADS * E;
-    return S1 * 1024 / (i64)sizeof(act_t) / STEP * STEP;
+// kept is where the element at is kept, if there is room.
+__device__ __forceinline__ act_t* kept(i64 at) { return (act_t*)kept_words + (at - HELD * STEP); }
+__device__ __forceinline__ bool is_kept(i64 at) {
+    constexpr i64 ROOM = S1 * 1024 / (i64)sizeof(act_t) / STEP * STEP;
+    return ROOM > 0 && at >= HELD * STEP && at < HELD * STEP + ROOM;
 }
 
 // AHEAD is how many units of a row a thread reads before it uses the first: with 512 threads half of
 // a row of 50,257.
 #define AHEAD (THREADS == 512 ? 7 : 4)
 
-// row_sum is the maximum of a row and its sum of exponentials, the same in all threads. It
-// keeps the elements before room.
-__device__ __forceinline__ Sum row_sum(const act_t* row, i64 v, i64 room) {
+// Row is what a thread holds of a row, and whether it does.
+template <int N> struct Row {
+    Unit<act_t> held[N ? N : 1];
+    bool whole;
+};
+
+// row_sum is the maximum of a row and its sum of exponentials, the same in all threads. KEEP says
+// that a second pass follows.
+template <bool KEEP, int N> __device__ __forceinline__ Sum row_sum(const act_t* row, i64 v, Row<N>& mine) {
     Sum s = {LOWEST, 0.0f};
-    const bool whole = aligned(bits_of(row));
-    constexpr i64 STEP = THREADS * E;
+    const bool whole = mine.whole = aligned(bits_of(row));
+    const i64 first = (i64)threadIdx.x * E;
     auto one = [&](i64 at) {
         float x[E];
         load_row(row + at, v - at, x);
-        if (at < room) store<E>(KEPT + at, x);
+        if (KEEP && is_kept(at)) store<E>(kept(at), x);
         s.add(x);
     };
-    for (i64 base = 0; base < v; base += AHEAD * STEP) {
-        const i64 at = base + threadIdx.x * E;
-        if (!whole) {
-            for (int k = 0; k < AHEAD && at + k * STEP < v; k++) one(at + k * STEP);
-            continue;
-        }
-        Unit<act_t> w[AHEAD];
+    if (!whole) {
+        for (i64 at = first; at < v; at += STEP) one(at);
+    } else {
+        if constexpr (N > 0) {
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++)
-            if (at + k * STEP + E <= v) w[k].ld(row + at + k * STEP);
-        __syncwarp();  // the compiler must not put off reads until they are used
+            for (int k = 0; k < N; k++) mine.held[k].ld(row + first + k * STEP);
+            __syncwarp();  // the compiler must not put off reads until they are used
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++) {
-            if (at + k * STEP + E > v) break;
-            if (at + k * STEP < room) w[k].st(KEPT + at + k * STEP);
-            float x[E];
-            unpack<E>(w[k], x, act_t());
-            s.add(x);
+            for (int k = 0; k < N; k++) s.add(mine.held[k]);
         }
+        for (i64 base = N * STEP; base < v; base += AHEAD * STEP) {  // as often in all lanes
+            const i64 at = base + first;
+            Unit<act_t> w[AHEAD];
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++)
+                if (at + k * STEP + E <= v) w[k].ld(row + at + k * STEP);
+            __syncwarp();
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++) {
+                if (at + k * STEP + E > v) break;
+                if (KEEP && is_kept(at + k * STEP)) w[k].st(kept(at + k * STEP));
+                s.add(w[k]);
+            }
+        }
+        // What is less than a unit at the end belongs to the thread that would have the unit.
+        const i64 last = v / E;
+        if (v % E && last % THREADS == threadIdx.x) one(last * E);
     }
-    // What is less than a unit at the end belongs to the thread that would have the unit.
-    const i64 last = v / E;
-    if (whole && v % E && last % THREADS == threadIdx.x) one(last * E);
     const float top = block_max<THREADS>(s.top);
     return Sum{top, block_sum<THREADS>(s.sum * exp_of(s.top - top))};
 }
@@ -154,7 +178,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_eval(Args a) 
         return;
     }
     const act_t* logits = (const act_t*)a.p[0] + row * a.i[2];
-    const Sum s = row_sum(logits, v, 0);
+    Row<0> mine;
+    const Sum s = row_sum<false>(logits, v, mine);
     if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
 }
 
@@ -166,7 +191,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) c
     double* losses = (double*)a.work;
     const act_t* logits = (const act_t*)a.p[0] + row * a.i[2];
     act_t* d = (act_t*)a.p[4] + row * a.i[2];
-    constexpr i64 STEP = THREADS * E;
     for (i64 at = v + threadIdx.x; at < a.i[2]; at += THREADS) d[at] = from_f<act_t>(0.f);  // a product may run over the gap
     if (target < 0) {
         const float zero[E] = {0, 0, 0, 0, 0, 0, 0, 0};
@@ -174,15 +198,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) c
         if (threadIdx.x == 0) losses[row] = 0.0;
         return;
     }
-    const i64 room = kept_room();
-    const Sum s = row_sum(logits, v, room);
+    Row<HELD> mine;
+    const Sum s = row_sum<true>(logits, v, mine);
     if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
     __syncthreads();  // the target's logit is read before its gradient takes the place
     const double inv_tokens = ((const double*)a.p[3])[2];
     const float inv = (float)inv_tokens, scale = (float)(inv_tokens / (double)s.sum);
     auto read = [=](i64 at, float (&x)[E]) {
-        if (at < room) {
-            load<E>(KEPT + at, x);
+        if (is_kept(at)) {
+            load<E>(kept(at), x);
         } else {
             load_row(logits + at, v - at, x);
         }
@@ -197,7 +221,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) c
         }
         store_row(d + at, v - at, x);
     };
-    for (i64 at = threadIdx.x * E; at < v; at += 2 * STEP) {
+    const i64 first = (i64)threadIdx.x * E;
+    if constexpr (HELD > 0) {
+        if (mine.whole) {
+#pragma unroll
+            for (int k = 0; k < HELD; k++) {
+                float x[E];
+                unpack<E>(mine.held[k], x, act_t());
+                write(first + k * STEP, x);
+            }
+        }
+    }
+    for (i64 at = first + (mine.whole ? HELD * STEP : 0); at < v; at += 2 * STEP) {
         float x[E], y[E];
         const bool two = at + STEP < v;
         read(at, x);

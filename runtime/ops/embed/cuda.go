@@ -24,6 +24,7 @@ const (
 	binBits = 9
 	chunk   = 512
 	tile    = 64
+	width   = 4 // COLUMNS
 )
 
 // chains are the launches by the passes of the sort, less one, and by whether the table is begun:
@@ -75,9 +76,9 @@ func chunks(a *device.Args) device.Grid { return grid.Of(ceil(a.I[0], chunk), 32
 
 func one(*device.Args) device.Grid { return grid.Of(1, 1024) }
 
-// tiles cuts the columns into equal slices of up to 256 threads with 8 columns each.
+// tiles cuts the columns into equal slices of up to 256 threads with 4 columns each.
 func tiles(a *device.Args) device.Grid {
-	units := ceil(a.I[2], 8)
+	units := ceil(a.I[2], width)
 	slices := ceil(units, 256)
 	return device.Grid{X: int32(ceil(a.I[0], tile)), Y: int32(slices), Z: 1, Threads: int32(ceil(ceil(units, slices), 32) * 32)}
 }

@@ -41,6 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) embed_forward(Args a) {
 #define BIN_BITS 9
 #define CHUNK 512  // rows that one warp places
 #define TILE 64
+#define COLUMNS 4  // of a thread: 16 bytes of the table's gradient
 
 struct Sorted {
     u32 id, row;
@@ -230,10 +231,10 @@ template <int E> __device__ __forceinline__ void walk(const Args& a, const Sorte
 }
 
 __device__ __forceinline__ bool fast_columns(const Args& a) {
-    return a.i[2] % 8 == 0 && aligned(bits_of(a.p[1]) | bits_of(a.p[3]));
+    return a.i[2] % COLUMNS == 0 && aligned(bits_of(a.p[1]) | bits_of(a.p[3]));
 }
 
-// Blocks (tiles, slices of blockDim * 8 columns).
+// Blocks (tiles, slices of blockDim * COLUMNS columns).
 extern "C" __global__ void __launch_bounds__(256) embed_tiles(Args a) {
     __shared__ Sorted s[TILE + 2];
     const i64 rows = a.i[0], d = a.i[2], tile = blockIdx.x;
@@ -243,24 +244,32 @@ extern "C" __global__ void __launch_bounds__(256) embed_tiles(Args a) {
         s[k] = at >= 0 && at < rows ? sorted(a)[at] : Sorted{~0u, 0};
     }
     __syncthreads();
-    const i64 base = (i64)blockIdx.y * blockDim.x * 8;
+    const i64 base = (i64)blockIdx.y * blockDim.x * COLUMNS;
     if (fast_columns(a)) {
-        const i64 c = base + threadIdx.x * 8;
-        if (c < d) walk<8>(a, s, n, tile, c);
+        const i64 c = base + threadIdx.x * COLUMNS;
+        if (c < d) walk<COLUMNS>(a, s, n, tile, c);
         return;
     }
-    for (i64 c = base + threadIdx.x; c < imin(d, base + blockDim.x * 8); c += blockDim.x) walk<1>(a, s, n, tile, c);
+    for (i64 c = base + threadIdx.x; c < imin(d, base + blockDim.x * COLUMNS); c += blockDim.x) walk<1>(a, s, n, tile, c);
 }
 
 template <int E> __device__ __forceinline__ void join(const Args& a, i64 tile, i64 last, u32 id, i64 c) {
     float* dw = (float*)a.p[3] + id * a.i[2] + c;
     float acc[E], v[E];
     load<E>(part(a, 1, tile) + c, acc);
-#pragma unroll 4
-    for (i64 t = tile + 1; t <= last; t++) {
-        load<E>(part(a, 0, t) + c, v);
+    // The most frequent token has a part in many tiles.
+    constexpr int AHEAD = 16;
+    for (i64 t = tile + 1; t <= last; t += AHEAD) {
+        float more[AHEAD][E];
 #pragma unroll
-        for (int e = 0; e < E; e++) acc[e] += v[e];
+        for (int k = 0; k < AHEAD; k++)
+            if (t + k <= last) load<E>(part(a, 0, t + k) + c, more[k]);
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            if (t + k > last) break;
+#pragma unroll
+            for (int e = 0; e < E; e++) acc[e] += more[k][e];
+        }
     }
     load<E>(dw, v);
 #pragma unroll
@@ -278,11 +287,11 @@ extern "C" __global__ void __launch_bounds__(256) embed_join(Args a) {
     if (s[start].id == id && start > 0 && s[start - 1].id == id) return;  // it did not start here
     i64 last = tile + 1;
     while ((last + 1) * TILE < rows && s[(last + 1) * TILE].id == id) last++;
-    const i64 base = (i64)blockIdx.y * blockDim.x * 8;
+    const i64 base = (i64)blockIdx.y * blockDim.x * COLUMNS;
     if (fast_columns(a)) {
-        const i64 c = base + threadIdx.x * 8;
-        if (c < d) join<8>(a, tile, last, id, c);
+        const i64 c = base + threadIdx.x * COLUMNS;
+        if (c < d) join<COLUMNS>(a, tile, last, id, c);
         return;
     }
-    for (i64 c = base + threadIdx.x; c < imin(d, base + blockDim.x * 8); c += blockDim.x) join<1>(a, tile, last, id, c);
+    for (i64 c = base + threadIdx.x; c < imin(d, base + blockDim.x * COLUMNS); c += blockDim.x) join<1>(a, tile, last, id, c);
 }

@@ -14,9 +14,11 @@ __device__ __forceinline__ Normal normal(float x) {
 #ifdef MTC_F32
     return {0.5f * erfcf(x * -0.70710678118654752f), expf(-0.5f * x * x) * 0.39894228040143268f};
 #else
-    const float e = __expf(-0.5f * x * x);
-    const float t = __fdividef(1.0f, fmaf(0.3275911f * 0.70710678f, fabsf(x), 1.0f));
-    const float tail = 0.5f * e * t * fmaf(t, fmaf(t, fmaf(t, fmaf(t, 1.061405429f, -1.453152027f), 1.421413741f), -0.284496736f), 0.254829592f);
+    const float e = exp2_fast(x * x * (-0.5f * LOG2_E));
+    const float t = recip_fast(fmaf(0.3275911f * 0.70710678f, fabsf(x), 1.0f));
+    // The coefficients are halved: the tail is half of erfc.
+    const float p = fmaf(t, fmaf(t, fmaf(t, fmaf(t, 0.5307027145f, -0.7265760135f), 0.7107068705f), -0.142248368f), 0.127414796f);
+    const float tail = e * t * p;
     return {x < 0.0f ? tail : 1.0f - tail, e * 0.39894228040143268f};
 #endif
 }

@@ -9,11 +9,59 @@
 //mtc:spec 32 2
 //mtc:spec 32 3
 //mtc:spec 32 4
+//mtc:spec 32 8
+//mtc:spec 64 7
+//mtc:spec 128 8
 //mtc:spec 224 2
 //mtc:spec 512 2
 //mtc:spec 1024 8
 #define LANES (S0 ? S0 : 32)
 #define BLOCK (LANES > 32 ? LANES : TEAM_THREADS)
+
+// moments are the mean of a row and the sum of the squares of deviations from it: not of x, which
+// would cancel where the mean is large. per is 1 / n.
+template <bool FAST>
+__device__ __forceinline__ float2 moments(const Kept<act_t, LANES, S1, FAST>& x, int n, float per, const Team<LANES>& team) {
+    constexpr int E = FAST ? 8 : 1;
+    float s = 0.0f;
+    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+        float v[E];
+        x.get(k, i, v);
+#pragma unroll
+        for (int e = 0; e < E; e++) s += v[e];
+    });
+    auto squares = [&](float mean) {
+        float d = 0.0f;
+        each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
+            float v[E];
+            x.get(k, i, v);
+#pragma unroll
+            for (int e = 0; e < E; e++) d += (v[e] - mean) * (v[e] - mean);
+        });
+        return d;
+    };
+    if constexpr (LANES > 32 && FAST) {
+        // Each warp takes those of its own elements, so that the block waits but once.
+        constexpr int W = LANES > 32 ? LANES / 32 : 1;
+        __shared__ float4 part[W];
+        int own = 0;
+#pragma unroll
+        for (int k = 0; k < S1; k++) own += min(max(n - (k * LANES + team.lane / 32 * 32) * 8, 0), 256);
+        const float mean = warp_sum(s) * (own ? 1.0f / (float)own : 0.0f), d = warp_sum(squares(mean));
+        if (team.lane % 32 == 0) part[team.lane / 32] = make_float4(mean, d, (float)own, 0.0f);
+        __syncthreads();
+        float sum = 0.0f, dev = 0.0f;
+#pragma unroll
+        for (int w = 0; w < W; w++) sum += part[w].x * part[w].z;
+        sum *= per;
+#pragma unroll
+        for (int w = 0; w < W; w++) dev += part[w].y + part[w].z * (part[w].x - sum) * (part[w].x - sum);
+        return make_float2(sum, dev);
+    } else {
+        const float mean = team.sum(s) * per;
+        return make_float2(mean, team.sum(squares(mean)));
+    }
+}
 
 // p = {x, weight or null, bias or null, y, mean, inv}, i = {rows, D}, f = {eps}.
 template <bool FAST> __device__ __forceinline__ void forward(const Args& a) {
@@ -23,25 +71,11 @@ template <bool FAST> __device__ __forceinline__ void forward(const Args& a) {
     const wgt_t *weight = (const wgt_t*)a.p[1], *bias = (const wgt_t*)a.p[2];
     act_t* y = (act_t*)a.p[3] + team.row * n;
     const Kept<act_t, LANES, S1, FAST> x((const act_t*)a.p[0] + team.row * n, n, team.lane);
-    float s = 0.0f;
-    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
-        float v[E];
-        x.get(k, i, v);
-#pragma unroll
-        for (int e = 0; e < E; e++) s += v[e];
-    });
-    const float mean = team.sum(s) / (float)n;
-    // Squares of deviations, not of x: where the mean is large the difference would cancel.
-    s = 0.0f;
-    each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
-        float v[E];
-        x.get(k, i, v);
-#pragma unroll
-        for (int e = 0; e < E; e++) s += (v[e] - mean) * (v[e] - mean);
-    });
-    s = team.sum(s);
+    const float per = 1.0f / (float)n;
+    const float2 m = moments<FAST>(x, n, per, team);
+    const float mean = m.x;
     // A sum beyond float must not pass as a row of zeros.
-    const float inv = s > 3.4e38f ? nanf("") : 1.0f / sqrtf(s / (float)n + a.f[0]);
+    const float inv = m.y > 3.4e38f ? nanf("") : inv_root(m.y * per + a.f[0]);
     if (!team.live) return;
     each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
         float v[E], w[E], b[E];
@@ -96,7 +130,7 @@ template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
         }
     });
     const float2 total = team.sum2(sum, dot);
-    const float m1 = total.x / (float)n, m2 = total.y / (float)n;
+    const float per = 1.0f / (float)n, m1 = total.x * per, m2 = total.y * per;
     if (!team.live) return;
     each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
         float v[E], g[E], w[E], m[E];
@@ -121,7 +155,6 @@ template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
 template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
     const int n = (int)a.i[1];
     const i64 rows = a.i[0], blocks = LANES <= 32 ? ceil_div(rows, TEAM_THREADS / LANES) : rows;
-    const wgt_t* weight = (const wgt_t*)a.p[1];
     float dw[UNITS][8], db[UNITS][8];
 #pragma unroll
     for (int k = 0; k < UNITS; k++)
@@ -132,44 +165,50 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
     using Row = Kept<act_t, LANES, UNITS, true>;
     const act_t *xs = (const act_t*)a.p[0], *dys = (const act_t*)a.p[4], *adds = (const act_t*)a.p[5];
     const int lane = Team<LANES>(rows).lane;
+    const Weights<LANES, UNITS, (UNITS <= 2)> kept((const wgt_t*)a.p[1], n, lane);
     auto part = [&](const act_t* t, i64 row) { return Row(t && row < rows ? t + row * n : nullptr, n, lane); };
     Row nextx = part(AHEAD ? xs : nullptr, blockIdx.x), nextdy = part(AHEAD ? dys : nullptr, blockIdx.x), nextmore = part(AHEAD ? adds : nullptr, blockIdx.x);
-    for (i64 block = blockIdx.x; block < blocks; block += gridDim.x) {
+    const float *means = (const float*)a.p[2], *invs = (const float*)a.p[3];
+    const float per = 1.0f / (float)n;
+    float nextmean = AHEAD ? means[blockIdx.x] : 0.0f, nextinv = AHEAD ? invs[blockIdx.x] : 0.0f;
+    bool odd = false;
+    for (i64 block = blockIdx.x; block < blocks; block += gridDim.x, odd = !odd) {
         const Team<LANES> team(rows, block);
         const bool add = adds;
         act_t* dx = (act_t*)a.p[6] + team.row * n;
         const Row x = AHEAD ? nextx : part(xs, team.row), dy = AHEAD ? nextdy : part(dys, team.row), more = AHEAD ? nextmore : part(adds, team.row);
+        const float mean = AHEAD ? nextmean : means[team.row], inv = AHEAD ? nextinv : invs[team.row];
         if (AHEAD) {
             const i64 next = block + gridDim.x;
             nextx = part(xs, next), nextdy = part(dys, next), nextmore = part(adds, next);
+            if (next < rows) nextmean = means[next], nextinv = invs[next];
         }
-        const float mean = ((const float*)a.p[2])[team.row], inv = ((const float*)a.p[3])[team.row];
         float sum = 0.0f, dot = 0.0f;
         each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
             float v[8], g[8], w[8];
             x.get(k, i, v);
             dy.get(k, i, g);
-            if (weight) load<8>(weight + i, w);
+            kept.get(k, i, w);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                const float t = weight ? g[e] * w[e] : g[e], xhat = (v[e] - mean) * inv;
+                const float t = g[e] * w[e], xhat = (v[e] - mean) * inv;
                 sum += t;
                 dot += t * xhat;
                 if (team.live) dw[k][e] += g[e] * xhat, db[k][e] += g[e];
             }
         });
-        const float2 total = team.sum2(sum, dot);
-        const float m1 = total.x / (float)n, m2 = total.y / (float)n;
+        const float2 total = team.sum2(sum, dot, odd);
+        const float m1 = total.x * per, m2 = total.y * per;
         if (!team.live) continue;
         each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
             float v[8], g[8], w[8], m[8];
             x.get(k, i, v);
             dy.get(k, i, g);
-            if (weight) load<8>(weight + i, w);
+            kept.get(k, i, w);
             if (add) more.get(k, i, m);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                const float t = weight ? g[e] * w[e] : g[e];
+                const float t = g[e] * w[e];
                 const float d = (t - m1 - (v[e] - mean) * inv * m2) * inv;
                 v[e] = add ? m[e] + d : d;
             }

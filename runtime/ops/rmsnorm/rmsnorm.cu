@@ -8,6 +8,9 @@
 //mtc:spec 16 1
 //mtc:spec 32 2
 //mtc:spec 32 4
+//mtc:spec 32 8
+//mtc:spec 64 7
+//mtc:spec 128 8
 //mtc:spec 224 2
 //mtc:spec 512 2
 //mtc:spec 1024 8
@@ -24,6 +27,7 @@ template <bool FAST> __device__ __forceinline__ void forward(const Args& a) {
     act_t* y = (act_t*)a.p[2] + team.row * n;
     const wgt_t* weight = (const wgt_t*)a.p[1];
     const Kept<act_t, LANES, S1, FAST> kept(x, n, team.lane);
+    const float per = 1.0f / (float)n;
     float s = 0.0f;
     each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
         float v[E];
@@ -33,7 +37,7 @@ template <bool FAST> __device__ __forceinline__ void forward(const Args& a) {
     });
     s = team.sum(s);
     // A sum beyond float must not pass as a row of zeros.
-    const float inv = s > 3.4e38f ? nanf("") : 1.0f / sqrtf(s / (float)n + a.f[0]);
+    const float inv = s > 3.4e38f ? nanf("") : inv_root(s * per + a.f[0]);
     if (!team.live) return;
     each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
         float v[E], w[E];
@@ -103,7 +107,6 @@ template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
 template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
     const int n = (int)a.i[2];
     const i64 rows = a.i[0] * (a.i[1] / n), blocks = LANES <= 32 ? ceil_div(rows, TEAM_THREADS / LANES) : rows;
-    const wgt_t* weight = (const wgt_t*)a.p[1];
     float dw[UNITS][8];
 #pragma unroll
     for (int k = 0; k < UNITS; k++)
@@ -114,41 +117,47 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
     using Row = Kept<act_t, LANES, UNITS, true>;
     const act_t *xs = (const act_t*)a.p[0], *dys = (const act_t*)a.p[3], *adds = (const act_t*)a.p[4];
     const int lane = Team<LANES>(rows).lane;
+    const Weights<LANES, UNITS, (UNITS <= 2 && sweep_share<LANES, UNITS, 1> < 4)> kept((const wgt_t*)a.p[1], n, lane);
     auto part = [&](const act_t* t, i64 row) { return Row(t && row < rows ? t + row * n : nullptr, n, lane); };
     Row nextx = part(AHEAD ? xs : nullptr, blockIdx.x), nextdy = part(AHEAD ? dys : nullptr, blockIdx.x), nextmore = part(AHEAD ? adds : nullptr, blockIdx.x);
-    for (i64 block = blockIdx.x; block < blocks; block += gridDim.x) {
+    const float* invs = (const float*)a.p[2];
+    const float per = 1.0f / (float)n;
+    float nextinv = AHEAD ? invs[blockIdx.x] : 0.0f;
+    bool odd = false;
+    for (i64 block = blockIdx.x; block < blocks; block += gridDim.x, odd = !odd) {
         const Team<LANES> team(rows, block);
         const bool add = adds;
         act_t* dx = (act_t*)a.p[5] + team.row * n;
         const Row x = AHEAD ? nextx : part(xs, team.row), dy = AHEAD ? nextdy : part(dys, team.row), more = AHEAD ? nextmore : part(adds, team.row);
+        const float inv = AHEAD ? nextinv : invs[team.row];
         if (AHEAD) {
             const i64 next = block + gridDim.x;
             nextx = part(xs, next), nextdy = part(dys, next), nextmore = part(adds, next);
+            if (next < rows) nextinv = invs[next];
         }
-        const float inv = ((const float*)a.p[2])[team.row];
         float dot = 0.0f;
         each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
             float v[8], g[8], w[8];
             x.get(k, i, v);
             dy.get(k, i, g);
-            if (weight) load<8>(weight + i, w);
+            kept.get(k, i, w);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                dot += (weight ? g[e] * w[e] : g[e]) * v[e];
+                dot += g[e] * w[e] * v[e];
                 if (team.live) dw[k][e] += g[e] * (v[e] * inv);
             }
         });
-        const float mean = team.sum(dot) * inv / (float)n;
+        const float mean = team.sum2(dot, 0.0f, odd).x * inv * per;
         if (!team.live) continue;
         each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
             float v[8], g[8], w[8], m[8];
             x.get(k, i, v);
             dy.get(k, i, g);
-            if (weight) load<8>(weight + i, w);
+            kept.get(k, i, w);
             if (add) more.get(k, i, m);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                const float d = ((weight ? g[e] * w[e] : g[e]) - v[e] * inv * mean) * inv;
+                const float d = (g[e] * w[e] - v[e] * inv * mean) * inv;
                 v[e] = add ? m[e] + d : d;
             }
             store<8>(dx + i, v);

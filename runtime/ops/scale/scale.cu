@@ -8,6 +8,5 @@ extern "C" __global__ void __launch_bounds__(MAP_THREADS) scale_forward(Args a) 
 
 // p = {-, dy, add, dx}.
 extern "C" __global__ void __launch_bounds__(MAP_THREADS) scale_backward(Args a) {
-    const float by = a.f[0];
-    map_grad(a, [=](float dy, float) { return by * dy; });
+    map_scaled(a, a.f[0]);
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/sigmoid"
 	"github.com/megatrain/mtc/runtime/ops/silu"
 	"github.com/megatrain/mtc/runtime/ops/softcap"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 	"github.com/megatrain/mtc/runtime/ops/swiglu"
 	"github.com/megatrain/mtc/runtime/optim"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -257,8 +258,8 @@ func updates(s sizes, m *memory) []bench {
 	scalars[plan.ScalarStep], scalars[plan.ScalarLR], scalars[plan.ScalarMaxNorm], scalars[plan.ScalarClip] = 10, 1e-5, 1, 1
 	return []bench{
 		{name: "squared norm", bytes: 4 * n, setup: func() func(int) {
-			g, norm := m.f32(n), m.f64(0)
-			return func(int) { optim.SquaredNorm(q, optim.SquaredNormArgs{Grad: g, Norm: norm, Elems: n}) }
+			g, parts, norm := m.f32(n), m.bytes(8*plan.SquaresBlocks(n)), m.f64(0)
+			return func(int) { squares.Norm(q, squares.NormArgs{Grad: g, Parts: parts, Norm: norm, Elems: n}) }
 		}},
 		{name: "accumulate", bytes: 12 * n, setup: func() func(int) {
 			a, b := m.f32(n), m.f32(n)

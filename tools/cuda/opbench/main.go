@@ -2,9 +2,10 @@
 
 // Command opbench times the CUDA kernels of the ops and of the optimizer at the sizes of a
 // training step of Qwen2.5-7B, and prints for each the bytes it must move over its time, and
-// that as a share of the device's copy bandwidth:
+// that as a share of the device's copy bandwidth and of the rate of a copy of as many bytes, which
+// begins, ends and meets the caches as the kernel does. Last are all kernels, the worst first:
 //
-//	go build -tags cuda -o opbench ./tools/cuda/opbench && ./opbench [-only TEXT] [-f32]
+//	go build -tags cuda -o opbench ./tools/cuda/opbench && ./opbench [-only EXPRESSION] [-f32]
 //
 // Matrix products are told in TFLOP/s instead; those of GPT-2 124M follow, with its other kernels.
 //
@@ -18,8 +19,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/megatrain/mtc/runtime/device"
@@ -36,7 +37,7 @@ func main() {
 	flag.IntVar(&s.v, "v", 152064, "size of the vocabulary")
 	flag.IntVar(&s.chunk, "chunk", 2048, "rows of a chunk of logits")
 	flag.Int64Var(&s.slab, "slab", 233_000_000, "parameters of a layer, even")
-	only := flag.String("only", "", "kernels whose name has this text")
+	only := flag.String("only", "", "kernels whose name has what this expression finds; \"memory\": all but products")
 	f32 := flag.Bool("f32", false, "activations and weights in f32")
 	big := flag.Bool("big", false, "check offsets beyond 2^31")
 	mixture := flag.Bool("moe", false, "time a mixture of experts")
@@ -74,14 +75,15 @@ func run(s sizes, only string, f32, big, mixture, emulate bool, memory int64) er
 		fmt.Println(dev.Name())
 		return moeLayer(m, r, emulate)
 	}
-	chosen := slices.DeleteFunc(append(benches(s, m), small(m, emulate)...), func(b bench) bool {
-		return b.name != copyName && !strings.Contains(b.name, only)
-	})
+	chosen, err := choose(append(benches(s, m), small(m, emulate)...), only)
+	if err != nil {
+		return err
+	}
 	if err := warm(m, r, chosen); err != nil {
 		return err
 	}
-	copyRate := 0.0
-	fmt.Printf("%s\n%-44s %9s %9s %7s\n", dev.Name(), "kernel", "us", "GB/s", "of copy")
+	t := newTable(dev, m, emulate)
+	fmt.Printf("%s\n%-44s %9s %9s %7s %7s\n", dev.Name(), "kernel", "us", "GB/s", "of copy", "of same")
 	for _, b := range chosen {
 		m.reset()
 		launch := b.setup()
@@ -93,13 +95,25 @@ func run(s sizes, only string, f32, big, mixture, emulate bool, memory int64) er
 			fmt.Printf("%-44s %9.1f %9.1f TFLOP/s\n", b.name, each.Seconds()*1e6, b.flops/each.Seconds()/1e12)
 			continue
 		}
-		rate := float64(b.bytes) / each.Seconds()
-		if copyRate == 0 {
-			copyRate = rate
+		if err := t.add(b, each); err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
 		}
-		fmt.Printf("%-44s %9.1f %9.1f %6.1f%%\n", b.name, each.Seconds()*1e6, rate/1e9, 100*rate/copyRate)
 	}
+	t.worst()
 	return nil
+}
+
+// choose keeps the copy, and the benches whose name the expression finds; "memory" are all that
+// are no products.
+func choose(all []bench, only string) ([]bench, error) {
+	if only == "memory" {
+		return slices.DeleteFunc(all, func(b bench) bool { return b.flops != 0 }), nil
+	}
+	name, err := regexp.Compile(only)
+	if err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	return slices.DeleteFunc(all, func(b bench) bool { return b.name != copyName && !name.MatchString(b.name) }), nil
 }
 
 func open(f32, emulate bool) (device.Device, error) {

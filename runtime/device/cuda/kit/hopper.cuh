@@ -6,11 +6,6 @@
 
 extern __shared__ __align__(1024) unsigned char smem[];
 __device__ __forceinline__ u32 smem_at(const void* p) { return (u32)__cvta_generic_to_shared(p); }
-__device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 
 // ---- barriers in shared memory
 __device__ __forceinline__ void bar_init(u32 bar, int count) {

@@ -6,11 +6,13 @@
 // ---- functions of a scalar -----------------------------------------------------------------
 // In bf16 the hardware's exponential is far more exact than the result; in f32 it is not.
 
+#define LOG2_E 1.4426950408889634f
+
 __device__ __forceinline__ float exp_of(float x) {
 #ifdef MTC_F32
     return expf(x);
 #else
-    return __expf(x);
+    return exp2_fast(x * LOG2_E);
 #endif
 }
 
@@ -19,7 +21,16 @@ __device__ __forceinline__ float logistic(float x) {
 #ifdef MTC_F32
     return 1.0f / (1.0f + expf(-x));
 #else
-    return __fdividef(1.0f, 1.0f + __expf(-x));
+    return recip_fast(1.0f + exp2_fast(x * -LOG2_E));
+#endif
+}
+
+// inv_root is 1 / sqrt(x).
+__device__ __forceinline__ float inv_root(float x) {
+#ifdef MTC_F32
+    return 1.0f / sqrtf(x);
+#else
+    return rsqrtf(x);
 #endif
 }
 
@@ -28,11 +39,17 @@ __device__ __forceinline__ float logistic(float x) {
 #define GELU_TWICE 1.5957691216057308f
 #define GELU_TWICE_CUBIC (GELU_TWICE * 0.044715f)
 
-__device__ __forceinline__ float gelu_tanh(float x) {
-    return x * logistic(x * (GELU_TWICE + GELU_TWICE_CUBIC * x * x));
+// gelu_gate is logistic(2 u).
+__device__ __forceinline__ float gelu_gate(float x) {
+#ifdef MTC_F32
+    return logistic(x * (GELU_TWICE + GELU_TWICE_CUBIC * x * x));
+#else
+    return recip_fast(1.0f + exp2_fast(x * fmaf(x * x, -LOG2_E * GELU_TWICE_CUBIC, -LOG2_E * GELU_TWICE)));
+#endif
 }
+__device__ __forceinline__ float gelu_tanh(float x) { return x * gelu_gate(x); }
 __device__ __forceinline__ float gelu_tanh_slope(float x) {
-    const float s = logistic(x * (GELU_TWICE + GELU_TWICE_CUBIC * x * x));
+    const float s = gelu_gate(x);
     // s (1 - s) is 0 long before x^3 is not finite.
     const float bend = s * (1.0f - s);
     return s + (bend == 0.0f ? 0.0f : x * bend * (GELU_TWICE + 3.0f * GELU_TWICE_CUBIC * x * x));
@@ -57,9 +74,10 @@ __device__ __forceinline__ i64 elements(const Args& a) {
     return a.p[19] ? imin(n, *(const int*)a.p[19] * (a.i[1] / a.i[14])) : n;
 }
 
-// map runs f(x, y) for each of n elements: x[k] is the element of in[k], 0 when in[k] is null,
-// and y[m] becomes that of out[m]. A block does U tiles; all loads of a thread come before its
-// stores, so an output may be an input. The grid has ceil(n / (U * MAP_TILE)) blocks, or more.
+// map runs f(x, y) for each of n elements: x[k] is the element of in[k], and y[m] becomes that of
+// out[m]. A block does U tiles; all loads of a thread come before its stores, so an output may be
+// an input. The grid has ceil(n / (U * MAP_TILE)) blocks, or more. There is no operand that may be
+// missing: a load behind a test of its address waits for the loads before it.
 template <int U, class T, int K, int M, class F>
 __device__ __forceinline__ void map(i64 n, const T* const (&in)[K], T* const (&out)[M], F f) {
     const i64 base = (i64)blockIdx.x * (U * MAP_TILE), end = imin(n, base + U * MAP_TILE);
@@ -78,20 +96,14 @@ __device__ __forceinline__ void map(i64 n, const T* const (&in)[K], T* const (&o
         for (int u = 0; u < U; u++)
 #pragma unroll
             for (int k = 0; k < K; k++)
-                if (in[k] && at + u * MAP_TILE < rest) w[u][k].ld(in[k] + at + u * MAP_TILE);
+                if (at + u * MAP_TILE < rest) w[u][k].ld(in[k] + at + u * MAP_TILE);
+        __syncwarp();  // the compiler must not put off reads until they are used
 #pragma unroll
         for (int u = 0; u < U; u++) {
             if (at + u * MAP_TILE >= rest) break;
             float v[K][8], r[M][8];
 #pragma unroll
-            for (int k = 0; k < K; k++) {
-                if (in[k]) {
-                    unpack<8>(w[u][k], v[k], T());
-                } else {
-#pragma unroll
-                    for (int e = 0; e < 8; e++) v[k][e] = 0.0f;
-                }
-            }
+            for (int k = 0; k < K; k++) unpack<8>(w[u][k], v[k], T());
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 float x[K], y[M];
@@ -108,7 +120,7 @@ __device__ __forceinline__ void map(i64 n, const T* const (&in)[K], T* const (&o
     for (i64 i = rest + threadIdx.x; i < end; i += MAP_THREADS) {
         float x[K], y[M];
 #pragma unroll
-        for (int k = 0; k < K; k++) x[k] = in[k] ? to_f(in[k][i]) : 0.0f;
+        for (int k = 0; k < K; k++) x[k] = to_f(in[k][i]);
         f(x, y);
 #pragma unroll
         for (int m = 0; m < M; m++) out[m][i] = from_f<T>(y[m]);
@@ -150,15 +162,30 @@ template <class F> __device__ __forceinline__ void map_act2(const Args& a, F f) 
     map<2>(elements(a), in, out, [=](const float (&x)[2], float (&y)[1]) { y[0] = f(x[0], x[1]); });
 }
 
-// map_grad is dx = add + f(dy, x): p = {x, dy, add, dx}; x and add may be null.
+// map_grad is dx = add + f(dy, x): p = {x, dy, add or null, dx}.
 template <class F> __device__ __forceinline__ void map_grad(const Args& a, F f) {
-    const act_t* const in[3] = {(const act_t*)a.p[0], (const act_t*)a.p[1], (const act_t*)a.p[2]};
+    const act_t *x = (const act_t*)a.p[0], *dy = (const act_t*)a.p[1], *add = (const act_t*)a.p[2];
     act_t* const out[1] = {(act_t*)a.p[3]};
-    const bool add = a.p[2] != nullptr;
-    map<2>(elements(a), in, out, [=](const float (&x)[3], float (&y)[1]) {
-        const float g = f(x[1], x[0]);
-        y[0] = add ? x[2] + g : g;
-    });
+    if (add) {
+        const act_t* const in[3] = {x, dy, add};
+        map<2>(elements(a), in, out, [=](const float (&v)[3], float (&y)[1]) { y[0] = v[2] + f(v[1], v[0]); });
+    } else {
+        const act_t* const in[2] = {x, dy};
+        map<2>(elements(a), in, out, [=](const float (&v)[2], float (&y)[1]) { y[0] = f(v[1], v[0]); });
+    }
+}
+
+// map_scaled is dx = add + by * dy: p = {-, dy, add or null, dx}.
+__device__ __forceinline__ void map_scaled(const Args& a, float by) {
+    const act_t *dy = (const act_t*)a.p[1], *add = (const act_t*)a.p[2];
+    act_t* const out[1] = {(act_t*)a.p[3]};
+    if (add) {
+        const act_t* const in[2] = {dy, add};
+        map<2>(elements(a), in, out, [=](const float (&v)[2], float (&y)[1]) { y[0] = v[1] + by * v[0]; });
+    } else {
+        const act_t* const in[1] = {dy};
+        map<2>(elements(a), in, out, [=](const float (&v)[1], float (&y)[1]) { y[0] = by * v[0]; });
+    }
 }
 
 // ---- rows ----------------------------------------------------------------------------------
@@ -207,6 +234,24 @@ template <int LANES> struct Team {
             return block_sum2<LANES>(v, w);
         }
     }
+
+    // sum2 where a block makes one for each of many rows: odd tells whether it is an odd one of them.
+    // They take turns over two places, so that threads wait but once.
+    __device__ __forceinline__ float2 sum2(float v, float w, bool odd) const {
+        if constexpr (LANES <= 32) {
+            return sum2(v, w);
+        } else {
+            constexpr int W = LANES / 32;
+            __shared__ float2 part[2][W];
+            v = warp_sum(v), w = warp_sum(w);
+            if (threadIdx.x % 32 == 0) part[odd][threadIdx.x / 32] = make_float2(v, w);
+            __syncthreads();
+            float2 s = part[odd][0];
+#pragma unroll
+            for (int k = 1; k < W; k++) s.x += part[odd][k].x, s.y += part[odd][k].y;
+            return s;
+        }
+    }
 };
 
 // Kept is a lane's part of a row of n elements: read once into registers (FAST), or read
@@ -229,6 +274,30 @@ template <class T, int LANES, int UNITS> struct Kept<T, LANES, UNITS, false> {
     const T* row;
     __device__ __forceinline__ Kept(const T* r, int, int) : row(r) {}
     __device__ __forceinline__ void get(int, int i, float (&v)[1]) const { v[0] = to_f(row[i]); }
+};
+
+// Weights are what a lane has of a vector of weights, ones where there is none: in registers (HELD), or
+// read each time.
+template <int LANES, int UNITS, bool HELD> struct Weights;
+template <int LANES, int UNITS> struct Weights<LANES, UNITS, true> {
+    Kept<wgt_t, LANES, UNITS, true> kept;
+    __device__ __forceinline__ Weights(const wgt_t* w, int n, int lane) : kept(w, n, lane) {
+        if (w) return;
+#pragma unroll
+        for (int k = 0; k < UNITS; k++)
+#pragma unroll
+            for (int j = 0; j < 2 * (int)sizeof(wgt_t); j++) kept.w[k].w[j] = sizeof(wgt_t) == 4 ? 0x3f800000 : 0x3f803f80;
+    }
+    __device__ __forceinline__ void get(int k, int i, float (&v)[8]) const { kept.get(k, i, v); }
+};
+template <int LANES, int UNITS> struct Weights<LANES, UNITS, false> {
+    const wgt_t* w;
+    __device__ __forceinline__ Weights(const wgt_t* from, int, int) : w(from) {}
+    __device__ __forceinline__ void get(int, int i, float (&v)[8]) const {
+        if (w) return load<8>(w + i, v);
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = 1.0f;
+    }
 };
 
 // each_unit runs f(k, i) for the units of a lane: unit k starts at element i of the row.
@@ -290,18 +359,23 @@ template <int LANES, int UNITS> __device__ __forceinline__ void sweep_sums(const
 // alone. Package grid mirrors these numbers.
 
 #define COLUMN_TILE 256
+#define COLUMN_THREADS 256
+#define COLUMN_PARTS (COLUMN_THREADS / 32)  // warps of a block, which take its rows in turn
+#define COLUMN_SHARE (1536 / COLUMN_THREADS)  // blocks that share a multiprocessor
 
+// The blocks are at most those that a GPU with 132 multiprocessors holds at once: a second round would
+// leave most of it idle.
 __device__ __forceinline__ i64 column_chunks(i64 rows, i64 d) {
     const i64 tiles = ceil_div(d, COLUMN_TILE);
-    return imax(1, imin(ceil_div(1024, tiles), ceil_div(rows, 32)));
+    return imax(1, imin(132 * COLUMN_SHARE / tiles, ceil_div(rows, 4 * COLUMN_PARTS)));
 }
 
-// column_terms is the first launch: blocks (tiles of 256 columns, chunks) of 256 threads. f(r,
+// column_terms is the first launch: blocks (tiles of 256 columns, chunks) of COLUMN_THREADS. f(r,
 // c, v) sets v to what row r adds to the columns from c on, v being 8 or 1 floats. fast says
 // that it may be 8. work gets [chunks, d].
 template <class F>
 __device__ __forceinline__ void column_terms(i64 rows, i64 d, bool fast, float* work, F f) {
-    __shared__ float sums[8][COLUMN_TILE];
+    __shared__ float sums[COLUMN_PARTS][COLUMN_TILE];
     const i64 chunk = ceil_div(rows, gridDim.y);
     const i64 first = (i64)blockIdx.y * chunk, end = imin(rows, first + chunk);
     const i64 base = (i64)blockIdx.x * COLUMN_TILE;
@@ -311,7 +385,7 @@ __device__ __forceinline__ void column_terms(i64 rows, i64 d, bool fast, float* 
         const i64 c = base + unit * 8;
         if (c < d) {
 #pragma unroll 4
-            for (i64 r = first + part; r < end; r += 8) {
+            for (i64 r = first + part; r < end; r += COLUMN_PARTS) {
                 float v[8];
                 f(r, c, v);
 #pragma unroll
@@ -325,7 +399,7 @@ __device__ __forceinline__ void column_terms(i64 rows, i64 d, bool fast, float* 
         for (int e = 0; e < 8; e++) {
             const i64 c = base + e * 32 + unit;
             if (c < d) {
-                for (i64 r = first + part; r < end; r += 8) {
+                for (i64 r = first + part; r < end; r += COLUMN_PARTS) {
                     float v[1];
                     f(r, c, v);
                     acc[e] += v[0];
@@ -336,10 +410,10 @@ __device__ __forceinline__ void column_terms(i64 rows, i64 d, bool fast, float* 
     }
     __syncthreads();
     const i64 c = base + threadIdx.x;
-    if (c < d) {
+    if (threadIdx.x < COLUMN_TILE && c < d) {
         float s = sums[0][threadIdx.x];
 #pragma unroll
-        for (int k = 1; k < 8; k++) s += sums[k][threadIdx.x];
+        for (int k = 1; k < COLUMN_PARTS; k++) s += sums[k][threadIdx.x];
         work[(i64)blockIdx.y * d + c] = s;
     }
 }
@@ -363,10 +437,14 @@ __device__ __forceinline__ void column_values(const act_t* x, i64 rows, i64 d, i
 __device__ __forceinline__ float fold_terms(const float* work, i64 terms, i64 width, i64 j, bool live) {
     __shared__ float sums[32][33];
     const int x = threadIdx.x % 32, part = threadIdx.x / 32;
+    constexpr int AHEAD = 9;  // read before the first is used: all, of 132 blocks' or of two times as many
     float s = 0;
-    if (live) {
-#pragma unroll 4
-        for (i64 k = part; k < terms; k += 32) s += work[k * width + j];
+    for (i64 k = part; live && k < terms; k += 32 * AHEAD) {
+        float v[AHEAD];
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) v[u] = k + 32 * u < terms ? work[(k + 32 * u) * width + j] : 0.0f;
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) s += v[u];
     }
     sums[part][x] = s;
     __syncthreads();

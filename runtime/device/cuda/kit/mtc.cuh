@@ -186,6 +186,21 @@ template <int N, class T> __device__ __forceinline__ void store_cs(T* p, const f
     w.stcs(p);
 }
 
+// ---- approximations ------------------------------------------------------------------------
+// One instruction of the special function unit each, within two units in the last place; what is
+// denormal counts as 0, so that none is spent on its range.
+
+__device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ float recip_fast(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 // ---- reductions ----------------------------------------------------------------------------
 // All threads of the warp or block take part, and all get the same bits.
 

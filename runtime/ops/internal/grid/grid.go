@@ -10,6 +10,7 @@ const (
 	mapTiles    = 2              // of a block
 	teamThreads = 256
 	columnTile  = 256
+	columnBlock = 256 // threads
 )
 
 // Of is a launch of x blocks of a number of threads.
@@ -62,9 +63,14 @@ func Team(n int64) (lanes, units int64) {
 	return ceil(ceil(u, units), 32) * 32, units
 }
 
-// ForwardTeam is Team where a row of one tensor is held.
+// ForwardTeam is Team where a row of one tensor is held: with more units a lane fewer wait for each
+// other, and what a lane has besides is held less often, so that more rows are read at once.
 func ForwardTeam(n int64) (lanes, units int64) {
 	lanes, units = Team(n)
+	if u := n / 8; units > 0 && lanes > 32 && u <= maxBlock*maxUnits {
+		lanes = ceil(ceil(u, maxUnits), 32) * 32
+		return lanes, ceil(u, lanes)
+	}
 	if units == 1 && lanes > 4 { // a head: two units a lane, for more reads in flight
 		return lanes / 2, 2
 	}
@@ -130,12 +136,12 @@ func SweepWork(n, lanes, units, sums, width int64) int64 {
 // columnChunks is loops.cuh's column_chunks.
 func columnChunks(rows, d int64) int64 {
 	tiles := ceil(d, columnTile)
-	return max(1, min(ceil(1024, tiles), ceil(rows, 32)))
+	return max(1, min(132*(1536/columnBlock)/tiles, ceil(rows, 4*columnBlock/32)))
 }
 
 // Columns is the first launch of a column sum.
 func Columns(rows, d int64) device.Grid {
-	return device.Grid{X: int32(ceil(d, columnTile)), Y: int32(columnChunks(rows, d)), Z: 1, Threads: columnTile}
+	return device.Grid{X: int32(ceil(d, columnTile)), Y: int32(columnChunks(rows, d)), Z: 1, Threads: columnBlock}
 }
 
 // ColumnWork is the scratch memory of a column sum.
