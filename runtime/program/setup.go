@@ -84,9 +84,16 @@ func outOfMemory(format string, args ...any) *fault.Error {
 	return fault.New("MT0410", "", format, args...).OnMachine()
 }
 
-// open makes the device and the engine.
+// open makes the device and the engine, ready to run.
 func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
-	return p.openPinned(threads, infer, nil)
+	e, err := p.openPinned(threads, infer, nil)
+	if err != nil {
+		return nil, err
+	}
+	if d, ok := e.Device().(device.Starter); ok {
+		err = d.Settle()
+	}
+	return e, err
 }
 
 // openPinned is open with a bound on the host memory that is locked for a GPU; nil: none.

@@ -76,7 +76,8 @@ type Device struct {
 	graphs      bool  // MTC_CUDA_GRAPHS=1
 	failAt      int64 // MTC_CUDA_FAIL, 0: never
 	backing     *backing
-	unsettled   atomic.Bool // host arenas are still being backed
+	unsettled   atomic.Bool  // host arenas are still being backed, or kernels made
+	warmed      func() error // ends what Warm began
 	bounce      bounce
 	times       times
 	pinLimit    atomic.Int64 // LimitPinned
@@ -150,7 +151,7 @@ func New(o Options) (*Device, error) {
 	if o.Jitter != 0 {
 		d.jitter = newJitter(o.Jitter)
 	}
-	d.backing = newBacking()
+	d.backing, d.warmed = newBacking(), func() error { return nil }
 	d.kernels.modules = map[moduleKey]cu.Module{}
 	if d.host, err = newHostLane(d); err != nil {
 		return nil, cannotUse(info.Name, err)

@@ -21,8 +21,10 @@ const (
 	pinChunk = 1 << 30
 	// touchPiece is how much a core touches at a time. Large shares leave cores idle at the end:
 	// with 16 of them, pieces of 64 MiB came to 22 GiB/s and whole chunks to 10 (one H200's host,
-	// memory that its system had already).
-	touchPiece = 64 << 20
+	// memory that its system had already). While a piece is touched nobody changes the process's map
+	// of memory, which compilers and libraries do hundreds of times: it must take milliseconds also
+	// where a virtual machine has yet to be given the memory.
+	touchPiece = 8 << 20
 )
 
 // registrars is how many threads register memory at a time: the driver takes one lock for parts
@@ -88,6 +90,9 @@ func (d *Device) back(p *pending) {
 			b.lock <- struct{}{}
 			p.ok[i] = d.hostRegister(addressOf(chunk), int64(len(chunk))) == nil
 			<-b.lock
+			b.mu.Lock()
+			b.ended = time.Now()
+			b.mu.Unlock()
 		})
 	}
 }
@@ -119,8 +124,8 @@ func touch(b []byte) {
 	}
 }
 
-// Settle waits until all host arenas are touched and, as far as may be, locked. What is not
-// locked goes through rings.
+// Settle waits until all host arenas are touched and, as far as may be, locked, and ends what Warm
+// began. What is not locked goes through rings.
 func (d *Device) Settle() error {
 	if !d.unsettled.Load() {
 		return nil
@@ -138,8 +143,10 @@ func (d *Device) Settle() error {
 		}
 	}
 	b.list = nil
-	b.ended = time.Now()
-	d.unsettled.Store(false)
+	if err == nil {
+		err = d.warmed()
+	}
+	d.unsettled.Store(err != nil)
 	return err
 }
 

@@ -100,6 +100,9 @@ func (s *stream) Launch(k *device.Kernel, a device.Args) {
 		s.keepLaunch(k, a)
 		return
 	}
+	if !s.settled(k.Name) {
+		return
+	}
 	if d.jitter != nil {
 		d.jitter.stall(s)
 	}
@@ -127,6 +130,17 @@ func (s *stream) Launch(k *device.Kernel, a device.Args) {
 			d.failed(s, k.Name, err)
 		}
 	}
+}
+
+// settled makes sure that all is ready for what is enqueued.
+func (s *stream) settled(what string) bool {
+	if s.dev.unsettled.Load() {
+		if err := s.dev.Settle(); err != nil {
+			s.dev.failed(s, what, err)
+			return false
+		}
+	}
+	return true
 }
 
 // keepLaunch is Launch within Keep.
@@ -256,11 +270,8 @@ func (s *stream) Copy(dst, src device.Ptr, n int64) {
 	if d.jitter != nil {
 		d.jitter.stall(s)
 	}
-	if d.unsettled.Load() {
-		if err := d.Settle(); err != nil {
-			d.failed(s, "copy", err)
-			return
-		}
+	if !s.settled("copy") {
+		return
 	}
 	from, err := d.find(src, n)
 	if err != nil {

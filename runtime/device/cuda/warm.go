@@ -18,7 +18,6 @@ type notes struct {
 	keys   []moduleKey
 	names  []string // of the kernel that asked for a key first
 	room   int64
-	err    error
 	calls  []noted
 	known  map[notedKey]bool
 
@@ -45,16 +44,41 @@ type notedKey struct {
 	shared int32
 }
 
-// Warm implements device.Warmer: kernels are compiled on all cores, scratch memory is taken,
-// and the algorithms of matrix products are chosen.
+// Warm implements device.Warmer: beside the caller kernels are compiled on all cores and loaded, and
+// cuBLASLt is opened. Settle waits for that, takes scratch memory and chooses the algorithms of matrix
+// products, by time, when nothing else runs any more.
 func (d *Device) Warm(run func(q device.Queue)) error {
-	began := time.Now()
-	defer func() { d.times.kernels += time.Since(began) }()
 	n := &notes{stream: d.streams[device.Compute], seen: map[moduleKey]bool{}, known: map[notedKey]bool{}}
 	run(n)
-	if n.err != nil {
-		return n.err
-	}
+	before, beside := d.warmed, make(chan error, 1)
+	began := time.Now()
+	go func() {
+		err := n.ready()
+		d.times.kernels += time.Since(began)
+		beside <- err
+	}()
+	d.warmed = sync.OnceValue(func() error {
+		err := <-beside
+		began := time.Now()
+		defer func() { d.times.products += time.Since(began) }()
+		if err == nil {
+			err = before()
+		}
+		if err == nil {
+			err = n.stream.reserve(n.room)
+		}
+		if err == nil {
+			err = n.stream.settle(n.products)
+		}
+		return err
+	})
+	d.unsettled.Store(true)
+	return nil
+}
+
+// ready makes the functions of the launches that were noted, and opens cuBLASLt for their products.
+func (n *notes) ready() error {
+	d := n.stream.dev
 	if err := d.compileAll(n); err != nil {
 		return err
 	}
@@ -64,10 +88,11 @@ func (d *Device) Warm(run func(q device.Queue)) error {
 			return err
 		}
 	}
-	if err := n.stream.reserve(n.room); err != nil {
-		return err
+	if len(n.products) == 0 {
+		return nil
 	}
-	return n.stream.settle(n.products)
+	_, err := d.blas()
+	return err
 }
 
 // compileAll makes the modules that were noted.
@@ -105,9 +130,6 @@ func (d *Device) compileAll(n *notes) error {
 
 // Launch takes note.
 func (n *notes) Launch(k *device.Kernel, a device.Args) {
-	if n.err != nil {
-		return
-	}
 	if k.Matmul != nil {
 		n.products = append(n.products, productCall{k, a})
 		if k.CUDA == nil {
