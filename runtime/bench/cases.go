@@ -13,6 +13,7 @@ type kase struct {
 	kernel string
 	cost   op.Cost
 	shape  op.Shape
+	ring   int64 // bytes after which a step of such a model is back at old operands; 0: any number
 	setup  func(m *memory) func(q device.Queue)
 }
 
@@ -20,6 +21,14 @@ type kase struct {
 type sizes struct{ b, t, d, f, v, heads, kv, hd int }
 
 func (s sizes) rows() int { return s.b * s.t }
+
+// ring is what a step of a small model of such layers goes through: state at 16 bytes a parameter, and
+// what forward keeps. A model of narrow layers stays in the caches that all cores share.
+func (s sizes) ring() int64 {
+	const layers = 4
+	params, kept := s.d*(4*s.d+3*s.f), s.rows()*(8*s.d+3*s.f)
+	return layers * int64(16*params+4*kept)
+}
 
 // modelSizes are those of small and large models that fit the target's speed.
 func modelSizes(target string, quick bool) []sizes {
@@ -84,7 +93,7 @@ func (s sizes) make(c *op.Call, launcher string, setup func(m *memory) func(q de
 			continue
 		}
 		z := op.Sizes{Batch: int64(s.b), Seq: int64(s.t)}
-		k := kase{kernel: c.Def.Name + "." + launcher, cost: l.Cost(c, z), setup: setup}
+		k := kase{kernel: c.Def.Name + "." + launcher, cost: l.Cost(c, z), ring: s.ring(), setup: setup}
 		if l.Shape != nil {
 			k.shape = l.Shape(c, z)
 		}

@@ -117,7 +117,8 @@ func (b *bencher) kernel(k kase, m *memory, q device.Queue) ([]time.Duration, er
 	// more makes launches whose old operands lie elsewhere, as many as are going to run and have room.
 	more := func(n int) {
 		for far := m.far; far != nil && len(launches) < n; {
-			if one := far.used / int64(len(launches)); one == 0 || far.used+one > far.size {
+			one := far.used / int64(len(launches))
+			if one == 0 || far.used+one > far.size || k.ring > 0 && far.used+one > k.ring {
 				return
 			}
 			m.again()

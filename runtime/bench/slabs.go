@@ -3,6 +3,7 @@ package bench
 import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 	"github.com/megatrain/mtc/runtime/optim"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/tensor"
@@ -20,15 +21,15 @@ func (b *bencher) slabs() []kase {
 	var out []kase
 	for _, n := range elems {
 		out = append(out,
-			kase{"norm", op.Cost{FLOPs: 2 * n, Bytes: 4 * n}, op.Shape{}, func(m *memory) func(device.Queue) {
-				a := optim.SquaredNormArgs{Grad: m.oldF32(int(n)), Norm: m.f64(0), Elems: n}
-				return func(q device.Queue) { optim.SquaredNorm(q, a) }
+			kase{"norm", op.Cost{FLOPs: 2 * n, Bytes: 4 * n}, op.Shape{}, 0, func(m *memory) func(device.Queue) {
+				a := squares.NormArgs{Grad: m.oldF32(int(n)), Parts: m.bytes(8 * plan.SquaresBlocks(n)), Norm: m.f64(0), Elems: n}
+				return func(q device.Queue) { squares.Norm(q, a) }
 			}},
-			kase{"accumulate", op.Cost{FLOPs: n, Bytes: 12 * n}, op.Shape{}, func(m *memory) func(device.Queue) {
+			kase{"accumulate", op.Cost{FLOPs: n, Bytes: 12 * n}, op.Shape{}, 0, func(m *memory) func(device.Queue) {
 				a := optim.AccumulateArgs{Dst: m.oldF32(int(n)), Src: m.oldF32(int(n)), Elems: n}
 				return func(q device.Queue) { optim.Accumulate(q, a) }
 			}},
-			kase{"update", op.Cost{FLOPs: 14 * n, Bytes: 28 * n}, op.Shape{}, func(m *memory) func(device.Queue) {
+			kase{"update", op.Cost{FLOPs: 14 * n, Bytes: 28 * n}, op.Shape{}, 0, func(m *memory) func(device.Queue) {
 				return b.update(m, n)
 			}})
 	}
