@@ -108,9 +108,21 @@ func (e *Engine) explain(err error) error {
 	}
 	var f *device.Failure
 	if errors.As(err, &f) && f.Tag >= 0 {
-		return &TaskError{Task: e.Describe(f.Tag), Err: err}
+		return &TaskError{Task: e.Describe(f.Tag) + e.upTo(f.Tag), Err: err}
 	}
 	return err
+}
+
+// upTo names the last of the tasks that a device took all at once, of which it knows the first alone.
+func (e *Engine) upTo(task int) string {
+	for _, cs := range e.lists[plan.Steady] {
+		for i := range cs {
+			if k := cs[i].kept; k != nil && k.again != nil && len(k.members) > 1 && k.first.task == task {
+				return ", or one after it up to task " + e.Describe(k.members[len(k.members)-1].task)
+			}
+		}
+	}
+	return ""
 }
 
 // TaskError is a failure of the device during a task.

@@ -19,8 +19,8 @@
 // MTC_CUDA_EPILOGUE=0 runs a GELU beside a product as a kernel of its own. MTC_CUDA_TUNE=0 takes
 // for each product the algorithm that cuBLASLt names first, in the place of the fastest one.
 //
-// MTC_CUDA_GRAPHS=1 enqueues what the compute lane does between two waits as one CUDA graph, from a
-// run's third step on.
+// What the compute lane does between two waits is enqueued as one CUDA graph, from a run's third step
+// on; MTC_CUDA_GRAPHS=0 launches kernels one by one.
 //
 // For tests of whole programs: MTC_CUDA_JITTER=SEED pauses lanes at random (Options.Jitter), and
 // MTC_CUDA_FAIL=N makes the GPU fail in the N-th launch of the compute lane.
@@ -73,7 +73,7 @@ type Device struct {
 	// noEpilogues is MTC_CUDA_EPILOGUE=0: what follows a product is a kernel of its own.
 	noEpilogues bool
 	noTuning    bool  // MTC_CUDA_TUNE=0
-	graphs      bool  // MTC_CUDA_GRAPHS=1
+	graphs      bool  // not MTC_CUDA_GRAPHS=0
 	failAt      int64 // MTC_CUDA_FAIL, 0: never
 	backing     *backing
 	unsettled   atomic.Bool  // host arenas are still being backed, or kernels made
@@ -128,7 +128,7 @@ func New(o Options) (*Device, error) {
 	if o.Jitter == 0 {
 		o.Jitter, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_JITTER"), 10, 64)
 	}
-	d.graphs = os.Getenv("MTC_CUDA_GRAPHS") == "1" && o.Jitter == 0 && d.failAt == 0 && !d.syncAll
+	d.graphs = os.Getenv("MTC_CUDA_GRAPHS") != "0" && o.Jitter == 0 && d.failAt == 0 && !d.syncAll
 	if d.cuctx, err = primary(o.Ordinal); err != nil {
 		return nil, cannotUse(info.Name, err)
 	}

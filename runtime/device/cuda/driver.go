@@ -54,6 +54,7 @@ static int captured(CUcontext c, CUstream s, int drop, CUgraphExec* out) {
 	if (rc) return rc;
 	rc = cuStreamEndCapture(s, &g);
 	if (rc == 0 && !drop) rc = cuGraphInstantiateWithFlags(out, g, 0);
+	if (rc == 0 && *out && (rc = cuGraphUpload(*out, s))) cuGraphExecDestroy(*out); // its memory is taken now
 	if (g) cuGraphDestroy(g);
 	return rc;
 }

@@ -12,7 +12,6 @@ import (
 // TestKeep: what is kept runs when it is enqueued again, as often as that, in order with what stands
 // around it; what cannot be kept is not, and breaks nothing.
 func TestKeep(t *testing.T) {
-	t.Setenv("MTC_CUDA_GRAPHS", "1")
 	d := open(t, Options{F32: true})
 	q := d.Queue(device.Compute)
 	x := alloc(t, d, device.DeviceMemory, 4)
@@ -29,7 +28,7 @@ func TestKeep(t *testing.T) {
 	}
 	plus := func(f float32) { q.Launch(add, addArgs(x, x, 1, f)) }
 	plus(1)
-	again := q.(device.Keeper).Keep(func() { plus(10); plus(20) })
+	again := q.(device.Keeper).Keep(func() { plus(10); plus(10); plus(10) })
 	if again == nil {
 		t.Fatal("launches are not kept")
 	}
@@ -63,22 +62,64 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept where the driver cannot, or where it is not asked for.
+// TestNothingIsKept where it is not wanted, and where the driver does not take it, at once or later:
+// what was to be kept is launched all the same.
 func TestNothingIsKept(t *testing.T) {
 	t.Setenv("MTC_CUDA_GRAPHS", "0")
 	if open(t, Options{}).Queue(device.Compute).(device.Keeper).Keeps() {
 		t.Error("graphs are on")
 	}
-	t.Setenv("MTC_CUDA_GRAPHS", "1")
-	t.Setenv("MTC_FAKE_CUDA", "nograph")
-	d := open(t, Options{})
-	if !strings.HasPrefix(d.Name(), "fake GPU") {
-		t.Skip("on a GPU, which can")
+	t.Setenv("MTC_CUDA_GRAPHS", "")
+	for _, fault := range []string{"nograph", "graphmemory", "graphlate"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Setenv("MTC_FAKE_CUDA", fault)
+			d := open(t, Options{F32: true})
+			if !strings.HasPrefix(d.Name(), "fake GPU") {
+				t.Skip("on a GPU, which can")
+			}
+			q, x := d.Queue(device.Compute), alloc(t, d, device.DeviceMemory, 4)
+			if !q.(device.Keeper).Keeps() {
+				t.Fatal("graphs are off from the start")
+			}
+			run := func() {
+				for range keptLeast {
+					q.Launch(add, addArgs(x, x, 1, 1))
+				}
+			}
+			run()
+			again := q.(device.Keeper).Keep(run)
+			if kept := again != nil; kept != (fault == "graphlate") {
+				t.Errorf("kept: %t", kept)
+			} else if kept && again() {
+				t.Error("a graph that the driver refuses is enqueued")
+			}
+			if q.(device.Keeper).Keeps() {
+				t.Error("graphs are still on")
+			}
+			run()
+			var b [4]byte
+			if err := d.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Read(b[:], x); err != nil {
+				t.Fatal(err)
+			}
+			if got := asSlice[float32](b[:], 1)[0]; got != 2*keptLeast {
+				t.Errorf("%g, wanted %d", got, 2*keptLeast)
+			}
+		})
 	}
-	if d.Queue(device.Compute).(device.Keeper).Keep(func() {}) != nil {
-		t.Error("a driver without graphs keeps launches")
+}
+
+// TestFewLaunchesAreNotKept: a graph costs as much as they do.
+func TestFewLaunchesAreNotKept(t *testing.T) {
+	d := open(t, Options{F32: true})
+	q, x := d.Queue(device.Compute), alloc(t, d, device.DeviceMemory, 4)
+	q.Launch(add, addArgs(x, x, 1, 1))
+	if q.(device.Keeper).Keep(func() { q.Launch(add, addArgs(x, x, 1, 1)) }) != nil {
+		t.Error("one launch is kept")
 	}
-	if err := d.Sync(); err != nil {
-		t.Error(err)
+	if !q.(device.Keeper).Keeps() {
+		t.Error("graphs are off")
 	}
 }

@@ -37,8 +37,9 @@ type stream struct {
 	scratch cu.DevicePtr
 	room    int64 // bytes of scratch
 
-	keep keeping
-	kept []graphHandle
+	keep  keeping
+	kept  []graphHandle
+	keptN int // launches in them
 
 	recent [8]*device.Kernel // the last launches, for messages
 	at     int
@@ -151,6 +152,7 @@ func (s *stream) keepLaunch(k *device.Kernel, a device.Args) {
 		s.keep.err = errNotKept
 	default:
 		s.call = a
+		s.keep.n++
 		s.keep.err = s.launch(k, &s.call)
 	}
 }

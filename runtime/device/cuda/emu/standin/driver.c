@@ -8,7 +8,7 @@
  * cannot register memory, "nowait" has no waits on memory, "emu" is a GPU without tensor cores,
  * for which every kernel has a form that nvrtc.c can compile. Several stand together: "emu,old".
  * Products of blaslt.c: "tune" names three algorithms, "inplace" rounds once more where C is D.
- * "nograph" captures nothing.
+ * "nograph" captures nothing; "graphmemory" and "graphlate" have no memory for a graph, at once or when it is launched.
  * MTC_FAKE_LOCK: bytes that can be registered.
  */
 #define _GNU_SOURCE
@@ -183,8 +183,9 @@ int cuGraphInstantiateWithFlags(graph_t **exec, graph_t *g, unsigned long long f
 	g->list = 0;
 	return 0;
 }
+int cuGraphUpload(graph_t *exec, stream_t *s) { return mode("graphmemory") ? 2 : 0; }
 int cuGraphLaunch(graph_t *exec, stream_t *s) {
-	int rc = 0;
+	int rc = mode("graphlate") ? 2 : 0;
 	for (int i = 0; i < exec->count && !rc; i++) rc = push(s, exec->list[i]);
 	return rc;
 }
