@@ -37,7 +37,7 @@ func planFlags(o compiler.Options) string {
 		if o.SaveInputs != "none" {
 			add("--save-inputs %s", o.SaveInputs)
 		}
-		if o.SaveValues != "" && o.SaveValues != "none" {
+		if o.SaveValues != "" && o.SaveValues != "auto" && o.SaveValues != "none" {
 			add("--save-values %s", o.SaveValues)
 		}
 	}

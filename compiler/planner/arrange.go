@@ -95,6 +95,12 @@ func (s *search) bound(a *arrangement) bool {
 	if !need.within(device, host) {
 		return false
 	}
+	if s.mixes(a.v) {
+		if s.hosts(&c) {
+			c.host(c.linkLayers(s)*3/4, host-need.host)
+		}
+		c.keepMost(s.spare(memory{inputs, need.host})) // in place of state
+	}
 	c.estimate(s)
 	if a.least = c.seconds; a.placement != "stream" {
 		a.least /= near // it wins where it is about as fast

@@ -18,6 +18,7 @@ type candidate struct {
 	weights int   // layers after those with a slot of their own for weights
 	grads   int   // slabs, the last ones, whose whole gradient waits on the device
 	saved   int   // inputs of layers that wait on the host, the first ones; with save "auto"
+	values        // of layers that do not recompute, where the others do
 	tight   tight
 	seconds float64 // of a step, estimated or simulated coarsely
 	settled bool    // its memory was measured with everything in its place
@@ -76,10 +77,16 @@ func (c *candidate) tasks() int {
 // options are the compiler's for this candidate.
 func (c *candidate) options(s *search) compiler.Options {
 	o := s.base()
-	o.MicroBatch, o.Recompute, o.InputEvery = c.v.rows, c.v.recompute, c.v.every
+	o.MicroBatch, o.Recompute, o.InputEvery = c.v.rows, c.again(), c.v.every
 	o.Placement, o.Groups = c.placement, c.groups
 	o.Order = ""
 	o.GradPrecision = "f32"
+	if !s.pinned("save-values") {
+		o.SaveValues = "none"
+	}
+	if c.hosted > 0 {
+		o.SaveValues = strconv.Itoa(c.hosted)
+	}
 	if c.placement != "stream" {
 		o.Resident, o.DeviceWeights, o.GradHome, o.SaveInputs = "", 0, "", "none"
 		return o
@@ -148,6 +155,9 @@ func (c *candidate) estimate(s *search) {
 	rates := m.Rates[v.prep.Program().DType.String()]
 	micros := float64(v.micros)
 	forward, backward := micros*v.forward, micros*v.backward
+	if c.kept > 0 {
+		backward -= micros * v.remade.seconds * float64(c.kept) / float64(len(v.remade.layers))
+	}
 	all, learn := c.streamed()
 	streamed, learned := float64(all), float64(learn) // whose weights cross the link, and whose gradients too
 	update := 28 * (float64(v.learned) - learned) / rates.Optimizer.Value
@@ -174,7 +184,7 @@ func (c *candidate) estimate(s *search) {
 	if c.save == "all" {
 		share = 1
 	}
-	saved := share * float64(v.input) * micros
+	saved := share*float64(v.input)*micros + float64(c.hosted)*float64(v.remade.bytes)*micros
 	own := 0.0 // weights that cross once a step only
 	for i, left := 0, c.weights; i < len(v.slabs) && left > 0; i++ {
 		if v.base(v.slabs[i]) && !c.resident(i) {
@@ -210,6 +220,6 @@ func (c *candidate) estimate(s *search) {
 }
 
 func (c *candidate) String() string {
-	return fmt.Sprintf("%s rows %d recompute %s every %d groups %d keep %d weights %d grads %d save %s/%d half %t: %.3f s",
-		c.placement, c.v.rows, c.v.recompute, c.v.every, c.groups, c.keep, c.weights, c.grads, c.save, c.saved, c.half, c.seconds)
+	return fmt.Sprintf("%s rows %d recompute %s (kept %d, hosted %d) every %d groups %d keep %d weights %d grads %d save %s/%d half %t: %.3f s",
+		c.placement, c.v.rows, c.v.recompute, c.kept, c.hosted, c.v.every, c.groups, c.keep, c.weights, c.grads, c.save, c.saved, c.half, c.seconds)
 }

@@ -116,7 +116,11 @@ func (s *search) coarseStep(c *candidate, groups int64) (float64, error) {
 		return 0, nil // no such plan: it is left out
 	}
 	micros := min(groups*k, c.v.micros)
-	return cost.SimulateCoarse(p, c.v.work, s.m, float64(c.v.micros*groups)/float64(c.groups*micros))
+	low, err := c.lower(s)
+	if err != nil {
+		return 0, err
+	}
+	return cost.SimulateCoarse(p, low.work, s.m, float64(c.v.micros*groups)/float64(c.groups*micros))
 }
 
 // shortPlan is the plan of a step with so many groups of k micro-batches. The last one is kept.
@@ -127,7 +131,11 @@ func (s *search) shortPlan(c *candidate, groups, k int64) (*plan.Plan, error) {
 	key := fmt.Sprintf("%p %d %+v", c.v, rows, o)
 	if s.last.key != key {
 		s.small++
-		p, err := c.v.prep.Plan(o, rows)
+		var p *plan.Plan
+		low, err := c.lower(s)
+		if err == nil {
+			p, err = low.prep.Plan(o, rows)
+		}
 		s.last.key, s.last.plan, s.last.err = key, p, err
 	}
 	return s.last.plan, s.last.err

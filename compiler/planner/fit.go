@@ -9,7 +9,13 @@ import (
 func (s *search) fit(a *arrangement) []*candidate {
 	if a.placement != "stream" {
 		c := &candidate{arrangement: a, keep: len(a.v.slabs)}
-		return s.accept(c)
+		out := s.accept(c)
+		if m, ok := s.estimated(c); ok {
+			for _, x := range s.withValues(c, m) {
+				out = append(out, s.accept(x)...)
+			}
+		}
+		return out
 	}
 	var out []*candidate
 	for _, few := range []tight{roomy, spared, bare} {
@@ -114,6 +120,12 @@ func (s *search) fitState(c *candidate) []*candidate {
 		return s.fitGrads(c)
 	}
 	var out []*candidate
+	for _, x := range s.withValues(c, m) {
+		if got, ok := s.estimated(x); ok && got.device <= s.device {
+			x.fill(s.device - got.device)
+			out = append(out, s.fitGrads(x)...)
+		}
+	}
 	for _, order := range [][]int{nil, c.v.order} {
 		full := *c
 		full.order = order
@@ -225,6 +237,11 @@ func (c *candidate) shrink(s *search, device, host int64) bool {
 	for device > 0 && c.weights > 0 && !s.pinned("device-weights") {
 		c.weights--
 		device -= c.v.slabs[len(c.v.slabs)/2].elems * c.v.weight
+		taken = true
+	}
+	for device > 0 && c.kept > c.hosted {
+		c.kept--
+		device -= c.v.remade.bytes * c.perGroup()
 		taken = true
 	}
 	for device > 0 && c.keep > 0 {

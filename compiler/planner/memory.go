@@ -40,7 +40,7 @@ func (s *search) grow(c *candidate) *growth {
 	k := class{c.placement, c.groups > 1, c.half, c.tight}
 	x, a := *c, *c.arrangement
 	x.arrangement = &a
-	x.keep, x.weights, x.grads, x.save, x.saved = 0, 0, 0, "none", 0
+	x.keep, x.weights, x.grads, x.save, x.saved, x.values = 0, 0, 0, "none", 0, values{}
 	if c.placement == "resident" {
 		x.keep = len(c.v.slabs)
 	}
@@ -113,7 +113,7 @@ func (s *search) estimated(c *candidate) (memory, bool) {
 		return memory{}, false
 	}
 	more := max(0, c.perGroup()-few)
-	m := g.two.plus(g.more.times(more))
+	m := g.two.plus(g.more.times(more)).plus(c.keeps().times(c.perGroup()))
 	if c.placement != "stream" {
 		return m, true
 	}
@@ -121,8 +121,8 @@ func (s *search) estimated(c *candidate) (memory, bool) {
 		if !g.saves {
 			return m, false
 		}
-		all := g.allTwo.plus(g.allMore.times(more))
-		m = m.plus(all.minus(m).part(int64(c.saved), int64(max(1, c.layers()))))
+		all, none := g.allTwo.plus(g.allMore.times(more)), g.two.plus(g.more.times(more))
+		m = m.plus(all.minus(none).part(int64(c.saved), int64(max(1, c.layers()))))
 	}
 	return m.plus(c.placed()), true
 }
@@ -187,5 +187,5 @@ func (s *search) measured(c *candidate) (memory, bool) {
 	if c.save == "auto" && g.saves {
 		each = each.plus(g.allMore.minus(g.more).part(int64(c.saved), int64(max(1, c.layers()))))
 	}
-	return m.plus(each.times(more)), true
+	return m.plus(each.plus(c.keeps()).times(more)), true
 }

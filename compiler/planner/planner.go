@@ -262,7 +262,7 @@ func (c *candidate) fuss() int {
 		return 0
 	}
 	n := 1
-	for _, yes := range []bool{c.save != "none", c.weights > 0, c.grads > 0, c.groups > 1} {
+	for _, yes := range []bool{c.save != "none", c.hosted > 0, c.weights > 0, c.grads > 0, c.groups > 1} {
 		if yes {
 			n++
 		}
@@ -328,19 +328,27 @@ func (s *search) build(c *candidate) (*Choice, error) {
 	if p == nil {
 		return nil, nil // what a small step promised, a long one does not keep
 	}
-	t, err := cost.Simulate(p, c.v.work, s.m)
+	low, err := c.lower(s)
+	if err != nil {
+		return nil, err
+	}
+	t, err := cost.Simulate(p, low.work, s.m)
 	if err != nil {
 		return nil, err
 	}
 	d, h := Need(p)
-	return &Choice{Options: c.options(s), Plan: p, Work: c.v.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy}, nil
+	return &Choice{Options: c.options(s), Plan: p, Work: low.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy}, nil
 }
 
 // whole is the plan of a candidate's whole step; nil when it does not fit. What has no room is
 // taken back, at last with all inputs of layers on the host.
 func (s *search) whole(c *candidate) *plan.Plan {
 	for range 4 {
-		p, err := c.v.prep.Plan(c.options(s), 0)
+		low, err := c.lower(s)
+		if err != nil {
+			return nil
+		}
+		p, err := low.prep.Plan(c.options(s), 0)
 		if err != nil {
 			return nil
 		}

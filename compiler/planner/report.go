@@ -70,7 +70,7 @@ func (c *Choice) BreakEven() (link, host int64) {
 	}
 	m := c.Machine
 	// What grows with the tokens themselves, inputs that wait on the host, is no part of it.
-	grown, _ := savedBytes(c)
+	grown, _, _ := savedBytes(c)
 	copies := max(float64(t.Up-grown)/m.Link.H2D.Value, float64(t.Down-grown)/m.Link.D2H.Value)
 	if both := float64(t.Up+t.Down-2*grown) / (2 * m.Link.Both.Value); both > copies {
 		copies = both

@@ -227,6 +227,6 @@ func feasible(ctx context.Context, r Request, whole bool) bool {
 // pinnedInTheWay are options whose pin can keep a plan from fitting, the ones that matter least
 // first.
 var pinnedInTheWay = []string{
-	"slots", "grad-slots", "host-slots", "device-weights", "grad-home", "save-inputs", "resident", "groups", "order",
+	"slots", "grad-slots", "host-slots", "device-weights", "grad-home", "save-values", "save-inputs", "resident", "groups", "order",
 	"micro-batch", "input-every", "recompute", "placement", "grad-precision",
 }

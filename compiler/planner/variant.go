@@ -31,6 +31,8 @@ type variant struct {
 	order             []int // the slabs of layers
 	weight            int64 // bytes of a weight on the device
 	grown             map[class]*growth
+	remade            remade
+	mixed             map[string]lowered // by the layers that recompute
 }
 
 type slab struct {
@@ -115,7 +117,7 @@ func (s *search) everies(recompute string) []int64 {
 // chained is a variant in which backward visits so many layers together.
 func (s *search) chained(v *variant, o compiler.Options, every int64, first *compiler.Prepared) (*variant, error) {
 	x := *v
-	x.every, x.grown = every, map[class]*growth{}
+	x.every, x.grown, x.mixed = every, map[class]*growth{}, map[string]lowered{}
 	if every == 1 {
 		return &x, nil
 	}
@@ -162,7 +164,7 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, first
 	prog := prep.Program()
 	v := &variant{
 		prep: prep, work: cost.WorkOf(prog), rows: prog.Rows, recompute: recompute,
-		micros: prep.Model().Batch / prog.Rows, clip: prep.Model().Train.Run.Clip > 0, weight: prog.DType.Size(), grown: map[class]*growth{}, target: s.m.Target,
+		micros: prep.Model().Batch / prog.Rows, clip: prep.Model().Train.Run.Clip > 0, weight: prog.DType.Size(), grown: map[class]*growth{}, mixed: map[string]lowered{}, target: s.m.Target,
 	}
 	for _, x := range prog.Slabs {
 		v.slabs = append(v.slabs, slab{elems: x.Elems, frozen: x.Frozen})
@@ -190,6 +192,9 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, first
 		} else {
 			v.backward += e.Seconds
 		}
+		if t.Func == plan.Recompute {
+			v.remade.seconds += e.Seconds
+		}
 	}
 	uses := make([]int, len(v.slabs))
 	for _, u := range p.Units {
@@ -207,6 +212,7 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, first
 			v.order = append(v.order, i)
 		}
 	}
+	v.remakes(p)
 	for u, b := range prog.Units {
 		for i := range b.Out {
 			if u < len(prog.Units)-1 {

@@ -50,10 +50,13 @@ func (c *Choice) explain(s *search) {
 	default:
 		add("groups", fmt.Sprint(p.Groups), "the inputs of layers of more micro-batches have no room")
 	}
-	if o.Recompute == "all" {
+	switch n, of := remaking(p); {
+	case o.Recompute == "all":
 		add("recompute", "all", "what backward reads has no room, or leaves more for state")
-	} else {
+	case n == 0:
 		add("recompute", o.Recompute, "what backward reads is kept, nothing is computed twice")
+	default:
+		add("recompute", o.Recompute, fmt.Sprintf("%d of %d layers: there is room for what backward reads of the others", n, of))
 	}
 	if o.InputEvery > 1 {
 		add("input-every", fmt.Sprint(o.InputEvery), fmt.Sprintf("backward visits %d layers together: their inputs take less room", o.InputEvery))
@@ -76,27 +79,55 @@ func (c *Choice) explain(s *search) {
 		if o.GradPrecision == "bf16" {
 			add("grad-precision", "bf16", "f32 gradients have no room: they are rounded once a step")
 		}
+		_, inputs, values := savedBytes(c)
 		if o.SaveInputs != "none" {
-			_, once := savedBytes(c)
-			add("save-inputs", o.SaveInputs, fmt.Sprintf("%s of layer inputs wait on the host", schedule.Bytes(once)))
+			add("save-inputs", o.SaveInputs, fmt.Sprintf("%s of layer inputs wait on the host", schedule.Bytes(inputs)))
+		}
+		if p.SavedLayers > 0 {
+			add("save-values", o.SaveValues, fmt.Sprintf("%s of what backward reads of %d layers wait on the host: the link has time for it", schedule.Bytes(values), p.SavedLayers))
 		}
 	}
 }
 
-// savedBytes are the bytes that a step saves to the host, and those of them that wait there at
-// once: groups of micro-batches take turns.
-func savedBytes(c *Choice) (step, once int64) {
+// remaking is how many layers of a plan recompute, of how many.
+func remaking(p *plan.Plan) (n, of int) {
+	again := map[int]bool{}
+	r := p.Lists[plan.Steady]
+	for i := r.Start; i < r.End; i++ {
+		if t := &p.Tasks[i]; t.Func == plan.Recompute || t.Func == plan.Again {
+			again[p.Units[t.Unit].Layer] = true
+		}
+	}
+	for _, u := range p.Units {
+		of = max(of, u.Layer+1)
+	}
+	delete(again, -1)
+	return len(again), of
+}
+
+// savedBytes are the bytes that a step saves to the host, and those that wait there at once, groups of
+// micro-batches taking turns: inputs of layers, and what backward reads besides.
+func savedBytes(c *Choice) (step, inputs, values int64) {
 	r := c.Plan.Lists[plan.Steady]
-	seen := map[plan.BufID]bool{}
+	seen, kept := map[plan.BufID]bool{}, map[plan.BufID]bool{}
+	for i := r.Start; i < r.End; i++ {
+		if t := &c.Plan.Tasks[i]; t.Func == plan.Backward {
+			kept[t.Bind.Saved] = true
+		}
+	}
 	for i := r.Start; i < r.End; i++ {
 		t := &c.Plan.Tasks[i]
 		if t.Kind != plan.Save {
 			continue
 		}
-		if step += t.Bytes; !seen[t.Dst] {
-			seen[t.Dst] = true
-			once += t.Bytes
+		if step += t.Bytes; seen[t.Dst] {
+			continue
+		}
+		if seen[t.Dst] = true; kept[t.Src] {
+			values += t.Bytes
+		} else {
+			inputs += t.Bytes
 		}
 	}
-	return step, once
+	return step, inputs, values
 }

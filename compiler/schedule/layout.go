@@ -54,7 +54,6 @@ func (b *builder) layout() {
 	b.layoutActivations()
 	b.layoutRemade()
 	b.layoutSaved(b.saveCount)
-	b.layoutKept(b.keepCount)
 	b.layoutGeneration()
 	b.layoutIO()
 	b.layoutRouters()
@@ -139,6 +138,7 @@ func (b *builder) layoutActivations() {
 			shared = append(shared, b.buffer(devActivations, fmt.Sprintf("recomputed[%d]", k), recomputed, memplan.Static))
 		}
 	}
+	b.layoutKept(b.keepCount)
 	for u, unit := range b.p.Units {
 		t := b.template(u)
 		for i, v := range unit.Out {
@@ -153,6 +153,8 @@ func (b *builder) layoutActivations() {
 		}
 		for m := range n {
 			switch {
+			case b.save.pass[u] != nil:
+				b.saved[u] = append(b.saved[u], b.save.pass[u][m])
 			case t.SavedBytes == 0:
 				b.saved[u] = append(b.saved[u], plan.NoBuf)
 			case t.Recompute:

@@ -49,7 +49,7 @@ func purposes(p *plan.Plan) []string {
 			set("saved inputs", t.Dst)
 		case plan.Restore:
 			if saved[t.Dst] {
-				set("values come back", t.Dst)
+				break
 			}
 			set("inputs come back", t.Dst)
 		case plan.Accumulate:

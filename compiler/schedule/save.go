@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/megatrain/mtc/compiler/ir"
@@ -20,7 +21,7 @@ type saves struct {
 	host    [][]plan.BufID // by value, micro-batch of the group: where it waits; nil when it stays
 	back    [][]plan.BufID // the same: where backward reads it
 	kept    [][]plan.BufID // by unit, micro-batch of the group: where what backward reads waits; nil when it stays
-	keptIn  [][]plan.BufID // the same: where backward reads it
+	pass    [][]plan.BufID // the same: what it passes through on the device; nil where it has memory of its own
 	ahead   int            // micro-batches that a value comes before it is read
 	pending []pendingInput // of the group's backward, not emitted yet
 	visit   int            // units of the group's backward begun, the head's loss among them
@@ -72,26 +73,48 @@ func (b *builder) layoutSaved(n int64) {
 	b.p.SavedInputs = int64(len(values))
 }
 
-// layoutKept makes the buffers of what the first n layers that keep what backward reads save, All: of every one.
+// layoutKept makes the buffers of what the first n layers that keep what backward reads save, All: of every
+// one. On the device they all pass through the same memory, as much as one layer's: another use of it would have
+// to wait for the copies, which take as long as several layers. What passes through it last is left there.
 func (b *builder) layoutKept(n int64) {
 	s := &b.save
-	s.kept, s.keptIn = make([][]plan.BufID, len(b.p.Units)), make([][]plan.BufID, len(b.p.Units))
-	layer := -1
-	for u := range b.p.Units {
+	s.kept, s.pass = make([][]plan.BufID, len(b.p.Units)), make([][]plan.BufID, len(b.p.Units))
+	if n == 0 {
+		return
+	}
+	through, last := map[int64][]plan.BufID{}, map[int64]int{} // by bytes
+	_, micros := b.group(0)
+	layer, layers := -1, int64(0)
+	for u, unit := range b.p.Units {
 		if !b.keeps(u) {
 			continue
 		}
-		if l := b.p.Units[u].Layer; l != layer {
-			if n >= 0 && b.p.SavedLayers == n {
-				return
+		if unit.Layer != layer {
+			if layer, layers = unit.Layer, layers+1; n >= 0 && layers > n+1 {
+				break
 			}
-			layer = l
+		}
+		bytes := b.template(u).SavedBytes
+		for m := range micros {
+			if len(through[bytes]) < micros {
+				name := fmt.Sprintf("%s.saved.pass[%d]", b.p.Templates[unit.Template], m)
+				through[bytes] = append(through[bytes], b.buffer(devActivations, name, bytes, memplan.Static))
+			}
+		}
+		s.pass[u], last[bytes] = through[bytes], u
+	}
+	layer = -1
+	for u, unit := range b.p.Units {
+		bytes := b.template(u).SavedBytes
+		if s.pass[u] == nil || last[bytes] == u {
+			continue
+		}
+		if unit.Layer != layer {
+			layer = unit.Layer
 			b.p.SavedLayers++
 		}
-		for _, id := range b.saved[u] {
-			buf := b.p.Buffers[id]
-			s.kept[u] = append(s.kept[u], b.buffer(hostTrain, buf.Name+".saved", buf.Bytes, memplan.Static))
-			s.keptIn[u] = append(s.keptIn[u], b.buffer(devActivations, buf.Name+".back", buf.Bytes, memplan.Pooled))
+		for m := range micros {
+			s.kept[u] = append(s.kept[u], b.buffer(hostTrain, fmt.Sprintf("%s.saved.micro[%d]", unit.Name, m), bytes, memplan.Static))
 		}
 	}
 }
@@ -137,7 +160,8 @@ func (b *builder) saveOutputs(u, m, k int) {
 }
 
 // planRestores lists what the backward of a group needs back, in the order in which it is copied. What a
-// layer keeps is many times as large as its input, so it comes as many micro-batches ahead as a group has.
+// layer keeps is many times as large as its input, so it comes two visits ahead, or as soon as what it passes through
+// has been read.
 func (b *builder) planRestores(g int) {
 	s := &b.save
 	s.pending, s.visit = s.pending[:0], 0
@@ -146,7 +170,8 @@ func (b *builder) planRestores(g int) {
 	}
 	lo, hi := b.group(g)
 	_, n := b.group(0)
-	visit := 1 // after the loss
+	read := map[plan.BufID]int{} // when it has been read last
+	visit := 1                   // after the loss
 	for u := b.head - 1; u >= 0; u -= b.chain[u] + 1 {
 		if b.template(u).Funcs[plan.Backward] == nil {
 			continue
@@ -159,9 +184,14 @@ func (b *builder) planRestores(g int) {
 						s.pending = append(s.pending, pendingInput{s.host[v][k], s.back[v][k], x, m, at - s.ahead})
 					}
 				}
-				if s.kept[x] != nil {
-					s.pending = append(s.pending, pendingInput{s.kept[x][k], s.keptIn[x][k], x, m, at - max(2, n)})
+				if s.pass[x] == nil {
+					continue
 				}
+				pass := s.pass[x][k]
+				if s.kept[x] != nil {
+					s.pending = append(s.pending, pendingInput{s.kept[x][k], pass, x, m, max(at-2*n, read[pass])})
+				}
+				read[pass] = at + 1
 			}
 		}
 		visit++

@@ -90,9 +90,6 @@ func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
 		t.Writes = append(t.Writes, t.Bind.Out...)
 	}
 	if saved := b.saved[u][k]; saved != plan.NoBuf {
-		if f == plan.Backward && b.save.kept[u] != nil {
-			saved = b.save.keptIn[u][k]
-		}
 		t.Bind.Saved = saved
 		if f == plan.Backward {
 			t.Reads = append(t.Reads, saved)
