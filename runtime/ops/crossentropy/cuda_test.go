@@ -14,7 +14,7 @@ import (
 // do not; the same bits in place, in chunks of rows, and twice.
 func TestCUDA(t *testing.T) {
 	optest.OnGPU(t, func(t *testing.T, f32 bool) {
-		for _, c := range []struct{ rows, v int }{{37, 16}, {19, 517}, {7, 2050}, {5, 8200}, {5, 9001}, {3, 16411}, {300, 11}} {
+		for _, c := range []struct{ rows, v int }{{37, 16}, {19, 517}, {7, 2050}, {5, 8200}, {5, 9001}, {3, 16411}, {300, 11}, {2, 60008}, {1, 160011}} {
 			t.Run(fmt.Sprintf("%d rows of %d", c.rows, c.v), func(t *testing.T) {
 				logits, targets := sample(c.rows, c.v)
 				if !f32 {

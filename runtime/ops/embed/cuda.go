@@ -27,22 +27,33 @@ const (
 	width   = 4 // COLUMNS
 )
 
-// chains are the launches by the passes of the sort, less one, and by whether the table is begun:
-// it is not where what is added to is the table itself.
-var chains [3][2]*device.Source
+// Up to sortRows rows are sorted by one block, which has sortShared bytes of shared memory: ids, rows,
+// and counts of 32 warps.
+const (
+	sortRows   = 8192
+	sortShared = 4*sortRows + 2*sortRows + 2*bins*32
+	sortStatic = 1 << 10 // more than its static shared memory
+)
+
+// chains are the launches by the passes of the sort, 0 for that of one block, and by whether the table
+// is begun: it is not where what is added to is the table itself.
+var chains [4][2]*device.Source
 
 func init() {
 	for passes := range chains {
 		for begun := range chains[passes] {
-			chains[passes][begun] = chain(passes+1, begun == 0)
+			chains[passes][begun] = chain(passes, begun == 0)
 		}
 	}
 }
 
-var backwardWeightCUDA = &device.Source{Pick: func(_ device.Target, a *device.Args) *device.Source {
-	passes, begun := 0, 0
-	for passes < 2 && (a.I[1]-1)>>(binBits*(passes+1)) != 0 {
+var backwardWeightCUDA = &device.Source{Pick: func(t device.Target, a *device.Args) *device.Source {
+	passes, begun := 1, 0
+	for passes < 3 && (a.I[1]-1)>>(binBits*passes) != 0 {
 		passes++
+	}
+	if a.I[0] <= sortRows && sortShared+sortStatic <= int64(t.Shared) {
+		passes = 0
 	}
 	if a.P[2] == a.P[3] {
 		begun = 1
@@ -54,6 +65,9 @@ func chain(passes int, start bool) *device.Source {
 	var launches []device.Source
 	if start {
 		launches = append(launches, device.Source{Func: "embed_start", Grid: table})
+	}
+	if passes == 0 {
+		launches = append(launches, device.Source{Func: "embed_sort", Grid: sorter})
 	}
 	for p := range passes {
 		n := string(rune('0' + p))
@@ -73,6 +87,10 @@ func chain(passes int, start bool) *device.Source {
 func table(a *device.Args) device.Grid { return grid.Elements(a.I[1] * a.I[2]) }
 
 func chunks(a *device.Args) device.Grid { return grid.Of(ceil(a.I[0], chunk), 32) }
+
+func sorter(*device.Args) device.Grid {
+	return device.Grid{X: 1, Y: 1, Z: 1, Threads: 1024, Shared: sortShared}
+}
 
 func one(*device.Args) device.Grid { return grid.Of(1, 1024) }
 

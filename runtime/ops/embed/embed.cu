@@ -29,7 +29,8 @@ extern "C" __global__ void __launch_bounds__(256) embed_forward(Args a) {
 // dweight[v] = add[v] + the sum of dy over the rows whose id is v, in the order of the rows.
 //
 //  1. embed_start      dweight = add, or 0 (left out when they share memory)
-//  2. embed_count, _scan, _place, once for each 9 bits of an id: a stable sort of the rows by id
+//  2. embed_count, _scan, _place, once for each 9 bits of an id: a stable sort of the rows by id; for few
+//                      rows embed_sort does it in one launch
 //  3. embed_tiles      walks tiles of 64 sorted rows. A run of one id that lies within a tile goes
 //                      to dweight; what a longer run has in a tile goes to scratch memory
 //  4. embed_join       adds up those runs, each at the tile where it starts
@@ -182,6 +183,86 @@ extern "C" __global__ void __launch_bounds__(1024) embed_scan2(Args a) { scan_pa
 extern "C" __global__ void __launch_bounds__(32) embed_place0(Args a) { place_pass(a, 0); }
 extern "C" __global__ void __launch_bounds__(32) embed_place1(Args a) { place_pass(a, 1); }
 extern "C" __global__ void __launch_bounds__(32) embed_place2(Args a) { place_pass(a, 2); }
+
+// embed_sort is all of the sort at once, by one block, for up to SORT_ROWS rows: warp w has the rows from 256 w
+// on, in rounds of 32, and keeps them in registers; they change places through shared memory. What is
+// there of a warp is counted in n[value][warp], which a scan turns into places.
+#define SORT_ROWS 8192
+#define SORT_THREADS 1024
+#define SORT_EACH (SORT_ROWS / SORT_THREADS)
+#define SORT_COUNTS (BINS * SORT_THREADS / 32)
+extern __shared__ u32 sort_words[];
+
+extern "C" __global__ void __launch_bounds__(SORT_THREADS) embed_sort(Args a) {
+    __shared__ u32 before_warp[SORT_THREADS / 32];
+    u32* ids = sort_words;
+    u16 *row_of = (u16*)(ids + SORT_ROWS), *n = row_of + SORT_ROWS;
+    const int rows = (int)a.i[0], lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp * (SORT_ROWS / (SORT_THREADS / 32)) + lane;
+    u32 id[SORT_EACH];
+    u16 row[SORT_EACH];
+#pragma unroll
+    for (int k = 0; k < SORT_EACH; k++) {
+        const int r = first + k * 32;
+        // What is no row has the largest id, and stays behind all rows.
+        id[k] = r < rows ? ((const u32*)a.p[0])[r] : ~0u, row[k] = (u16)r;
+    }
+#pragma unroll
+    for (int k = 0; k < SORT_EACH; k++)
+        if (first + k * 32 < rows && (id[k] >= a.i[1] || a.i[1] > 1 << (3 * BIN_BITS))) __trap();
+    const int times = passes(a.i[1]);
+    for (int pass = 0; pass < times; pass++) {
+        uint4* some = (uint4*)(n + threadIdx.x * (SORT_COUNTS / SORT_THREADS));  // two times 8 counts
+        some[0] = some[1] = make_uint4(0, 0, 0, 0);
+        __syncthreads();
+        u16 rank[SORT_EACH];
+#pragma unroll
+        for (int k = 0; k < SORT_EACH; k++) {
+            const u32 bin = id[k] >> (pass * BIN_BITS) & (BINS - 1);
+            u16* count = n + bin * (SORT_THREADS / 32) + warp;
+            const u32 same = __match_any_sync(FULL, bin), before = __popc(same & ((1u << lane) - 1));
+            rank[k] = (u16)(*count + before);
+            __syncwarp();
+            if (before == 0) *count += (u16)__popc(same);
+            __syncwarp();
+        }
+        __syncthreads();
+        u32 c[8] = {some[0].x, some[0].y, some[0].z, some[0].w, some[1].x, some[1].y, some[1].z, some[1].w};
+        u32 sum = 0;
+#pragma unroll
+        for (int k = 0; k < 8; k++) sum += (c[k] & 0xffff) + (c[k] >> 16);
+        u32 upto = sum;
+#pragma unroll
+        for (int d = 1; d < 32; d *= 2) {
+            const u32 other = __shfl_sync(FULL, upto, lane - d);
+            if (lane >= d) upto += other;
+        }
+        if (lane == 31) before_warp[warp] = upto;
+        __syncthreads();
+        u32 at = upto - sum;
+        for (int w = 0; w < warp; w++) at += before_warp[w];
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            const u32 next = at + (c[k] & 0xffff);
+            const u32 after = next + (c[k] >> 16);
+            c[k] = at | next << 16;
+            at = after;
+        }
+        some[0] = make_uint4(c[0], c[1], c[2], c[3]), some[1] = make_uint4(c[4], c[5], c[6], c[7]);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < SORT_EACH; k++) {
+            const u32 bin = id[k] >> (pass * BIN_BITS) & (BINS - 1), to = n[bin * (SORT_THREADS / 32) + warp] + rank[k];
+            ids[to] = id[k], row_of[to] = row[k];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < SORT_EACH; k++) id[k] = ids[first + k * 32], row[k] = row_of[first + k * 32];
+    }
+    Sorted* to = list(a, (times - 1) % 2);
+#pragma unroll
+    for (int k = 0; k < SORT_EACH; k++)
+        if (first + k * 32 < rows) to[first + k * 32] = Sorted{id[k], row[k]};
+}
 
 // walk goes through a tile's rows for the columns c to c + E. s[1 + k] is the tile's entry k,
 // with the neighbours in front and behind; an id of ~0 stands where there is none.

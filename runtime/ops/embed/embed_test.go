@@ -38,6 +38,9 @@ func TestEmbed(t *testing.T) {
 			{Name: "odd", In: ids, Attr: attr(9, 19), Batch: 2, Seq: 99},
 			{Name: "wide", In: ids, Attr: attr(5, 2304), Batch: 1, Seq: 70},
 			{Name: "three passes", In: ids, Attr: attr(1<<18+3, 8), Batch: 1, Seq: 600},
+			{Name: "more rows than one block sorts", In: ids, Attr: attr(700, 8), Batch: 1, Seq: sortRows + 809},
+			{Name: "three passes over more rows", In: ids, Attr: attr(1<<18+3, 8), Batch: 1, Seq: sortRows + 1},
+			{Name: "as many as one block sorts", In: ids, Attr: attr(1<<9+1, 8), Batch: 1, Seq: sortRows},
 		},
 		Bad: []optest.Bad{
 			{Name: "an activation", In: []tensor.Type{optest.F32(10)}, Attr: attr(5, 10), Arg: "ids", Want: "i32[B, T], got [B, T, D = 10]"},
