@@ -162,9 +162,19 @@ func (j *job) together(p Parallel) {
 	panels := ceil(j.n, j.nr)
 	group := ceil(min(j.m, max(1024, packedA/j.k)), j.mr) * j.mr
 	terms := min(j.k, max(kc, packedA/group/kc*kc))
-	s := packs.Get().(*[]float32)
-	defer packs.Put(s)
-	a := grow(s, group*terms)
+	var s *[]float32
+	select {
+	case s = <-packs:
+	default:
+		s = new([]float32)
+	}
+	defer func() {
+		select {
+		case packs <- s:
+		default:
+		}
+	}()
+	a := grow(s, max(group*terms, packedA))
 	for m0 := 0; m0 < j.m; m0 += group {
 		m1 := min(j.m, m0+group)
 		tiles := ceil(m1-m0, j.mr)
@@ -218,8 +228,10 @@ type scratch struct {
 }
 
 var (
-	pool  = sync.Pool{New: func() any { return new(scratch) }}
-	packs = sync.Pool{New: func() any { return new([]float32) }} // packed A that threads share
+	pool = sync.Pool{New: func() any { return new(scratch) }}
+	// packs are packed As that threads share. A sync.Pool would keep one for each processor on which a lane
+	// ever ran.
+	packs = make(chan *[]float32, 4)
 )
 
 // grow returns s with n floats and some room behind, which kernels may read but do not use.

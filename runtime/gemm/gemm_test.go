@@ -336,3 +336,29 @@ func TestApartAndTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestPacksAreShared: products one after another, each larger than the last, pack into one piece of
+// memory that none of them makes anew.
+func TestPacksAreShared(t *testing.T) {
+	onAll(t, func(t *testing.T) {
+		for len(packs) > 0 {
+			<-packs
+		}
+		var first *float32
+		for k := 100; k <= 1600; k *= 2 {
+			a, b, c := make([]float32, 700*k), make([]float32, 200*k), make([]float32, 700*200)
+			j := &job{kernels: *active, m: 700, n: 200, k: k, ldc: 200, c: c, a: mat{a, k, 1}, b: mat{b, 200, 1}}
+			j.together(goroutines(2))
+			if len(packs) != 1 {
+				t.Fatalf("%d pieces are kept", len(packs))
+			}
+			s := <-packs
+			packs <- s
+			if p := &(*s)[0]; first == nil {
+				first = p
+			} else if p != first {
+				t.Errorf("k %d: memory of its own", k)
+			}
+		}
+	})
+}
