@@ -160,6 +160,8 @@ func importRooms(f *jen.File, body []ir.Stmt) {
 			importRooms(f, s.Body)
 		case *ir.IfFirst:
 			importRooms(f, s.Body)
+		case *ir.IfWhole:
+			importRooms(f, s.Body)
 		}
 	}
 }

@@ -86,6 +86,8 @@ func (w *funcWriter) reserve(body []ir.Stmt) {
 			w.reserve(s.Body)
 		case *ir.IfFirst:
 			w.reserve(s.Body)
+		case *ir.IfWhole:
+			w.reserve(s.Body)
 		}
 	}
 }
@@ -143,7 +145,7 @@ func (w *funcWriter) results() {
 // written out as offsets in their slab.
 func (w *funcWriter) local(p ir.Place) *local {
 	switch p.Region {
-	case ir.RNil, ir.RWeight, ir.RGrad, ir.RGradAdd:
+	case ir.RNil, ir.RWeight, ir.RGrad, ir.RGradAdd, ir.RSlabGrad, ir.RSquares:
 		return nil
 	}
 	k := localKey{p.Region, p.Index, p.Off, p.Name}
@@ -292,6 +294,12 @@ func (w *funcWriter) stmts(body []ir.Stmt) ([]jen.Code, error) {
 			out = append(out,
 				jen.Comment("What no launch writes holds zeros."),
 				jen.If(jen.Op("!").Id("b").Dot("Add").Index(jen.Lit(s.Slab))).Block(inner...))
+		case *ir.IfWhole:
+			inner, err := w.stmts(s.Body)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, jen.If(jen.Op("!").Id("b").Dot("Squares").Index(jen.Lit(s.Slab)).Dot("Nil").Call()).Block(inner...))
 		case *ir.Loop:
 			loop, err := w.loop(s)
 			if err != nil {

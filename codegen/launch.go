@@ -136,6 +136,12 @@ func (w *funcWriter) pointer(p ir.Place) *jen.Statement {
 		}
 		return b.Dot("GradAdd").Call(jen.Lit(p.Index), w.offset(p))
 	}
+	switch p.Region {
+	case ir.RSlabGrad:
+		return b.Dot("Grads").Index(jen.Lit(p.Index))
+	case ir.RSquares:
+		return b.Dot("Squares").Index(jen.Lit(p.Index))
+	}
 	l := w.local(p)
 	if view := w.rows[l]; view != "" && p.RowBytes > 0 {
 		return jen.Id(view)

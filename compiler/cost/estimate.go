@@ -21,6 +21,7 @@ type funcKey struct {
 	template int
 	fn       plan.Func
 	decode   bool
+	squares  int64 // elements of the gradients whose sums of squares it makes
 }
 
 func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
@@ -44,10 +45,21 @@ func (c *pricer) estimate(t *plan.Task) Estimate {
 	case plan.Save, plan.Restore:
 		return c.copy(t).longer(c.times)
 	case plan.Compute:
-		k := funcKey{t.Template, t.Func, t.List == plan.Decode}
+		k := funcKey{t.Template, t.Func, t.List == plan.Decode, 0}
+		for i, whole := range t.Bind.Whole {
+			if whole {
+				k.squares += c.p.Slabs[c.p.Units[t.Unit].Slabs[i]].Elems
+			}
+		}
 		e, ok := c.cache[k]
 		if !ok {
-			e = c.function(t).longer(c.times)
+			e = c.function(t)
+			if k.squares > 0 && e.Launches > 0 {
+				e.Parts[ByMemory] += c.rates.moving("norm", 4*k.squares, c.rates.Memory.Value)
+				e.Launches++
+				e.sum()
+			}
+			e = e.longer(c.times)
 			c.cache[k] = e
 		}
 		return e

@@ -96,7 +96,7 @@ type Function struct {
 	Moved     int64
 }
 
-// Stmt is *Call, *Loop or *IfFirst. The memory that a function is bound to must not overlap
+// Stmt is *Call, *Loop, *IfFirst or *IfWhole. The memory that a function is bound to must not overlap
 // between regions and indices (DIn with DOut, say): one call reads and writes all of it.
 type Stmt interface{ stmt() }
 
@@ -131,6 +131,14 @@ type IfFirst struct {
 	Body []Stmt
 }
 
+// IfWhole runs Body only when the gradient of a slab is complete with this call of the function
+// (Binding.Squares is bound): it makes the sums of its squares.
+type IfWhole struct {
+	Slab int // index of Template.Slabs
+	Body []Stmt
+}
+
+func (*IfWhole) stmt() {}
 func (*Call) stmt()    {}
 func (*Loop) stmt()    {}
 func (*IfFirst) stmt() {}
@@ -155,7 +163,9 @@ const (
 	RTargets
 	RScalars
 	RPartials
-	RRouter // the state of the unit's router
+	RRouter   // the state of the unit's router
+	RSlabGrad // Index: slab; all of its gradient
+	RSquares  // Index: slab; the sums of squares of its gradient
 )
 
 // Place is a region and a byte offset.

@@ -23,6 +23,7 @@ type contents struct {
 	seen                       []int32 // by slab: norms made in its step until its own, where each may set the skip flag
 	groups                     []int32 // by slab: groups that have left in this step
 	norms, devNorms            []int32 // by slab: the step of the norm in Plan.Norms, DeviceNorms
+	squares, hostSquares       []int32 // by slab: the step of the sums in Plan.Squares, HostSquares
 	partials, hostPartials     []int32 // by micro-batch: the step of the loss
 }
 
@@ -105,6 +106,7 @@ func newContents(v *verifier) *contents {
 	}
 	n := len(p.Slabs)
 	c.normed, c.offloaded, c.updates, c.norms, c.devNorms = filled(n), filled(n), filled(n), filled(n), filled(n)
+	c.squares, c.hostSquares = filled(n), filled(n)
 	c.seen = make([]int32, n)
 	c.groups = make([]int32, n)
 	c.partials, c.hostPartials = filled(int(p.Micros)), filled(int(p.Micros))

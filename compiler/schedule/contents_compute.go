@@ -175,6 +175,11 @@ func (c *contents) backward(t *plan.Task, cp int) error {
 		}
 		x.count++
 		c.fill(g, cp, x)
+		if t.Bind.Whole != nil && t.Bind.Whole[i] {
+			if err := c.makeSquares(t, cp, g, unit.Slabs[i]); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (c *contents) round(t *plan.Task, cp int) error {
 	}
 	x.half = true
 	c.fill(t.Dst, cp, x)
-	return nil
+	return c.makeSquares(t, cp, t.Dst, t.Slab)
 }
 
 func (c *contents) accumulate(t *plan.Task, cp int) error {
@@ -79,5 +79,8 @@ func (c *contents) accumulate(t *plan.Task, cp int) error {
 	y.sums++
 	y.count += x.count
 	c.fill(t.Dst, cp, y)
+	if t.Bind.Squares != plan.NoBuf {
+		return c.makeSquares(t, cp, t.Dst, t.Slab)
+	}
 	return nil
 }

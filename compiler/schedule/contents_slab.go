@@ -78,8 +78,12 @@ func (c *contents) norm(t *plan.Task, cp int) error {
 		return fmt.Errorf("the slab's norm of this step is made twice")
 	}
 	c.normed[t.Slab] = step
-	if err := c.whole(t.Bind.Grads[0], cp, t.Slab, step); err != nil {
-		return err
+	made := c.squares
+	if t.Bind.Squares == c.p.HostSquares {
+		made = c.hostSquares
+	}
+	if made[t.Slab] != step {
+		return fmt.Errorf("the sums of squares of slab %s are missing in %s", c.p.Slabs[t.Slab].Name, c.p.Buffers[t.Bind.Squares].Name)
 	}
 	c.fill(t.Bind.Norms, cp, thing{what: other})
 	switch t.Bind.Norms {
@@ -101,6 +105,27 @@ func (c *contents) norm(t *plan.Task, cp int) error {
 	c.seen[t.Slab] = x.count
 	c.fill(t.Bind.Scalars, cp, x)
 	return err
+}
+
+// makeSquares notes that the sums of squares of a slab are made, of the whole gradient in a buffer,
+// which is what the update will be given.
+func (c *contents) makeSquares(t *plan.Task, cp int, grad plan.BufID, slab int) error {
+	made := c.squares
+	switch t.Bind.Squares {
+	case plan.NoBuf:
+		return fmt.Errorf("it makes no sums of squares of slab %s", c.p.Slabs[slab].Name)
+	case c.p.Squares:
+	case c.p.HostSquares:
+		made = c.hostSquares
+	default:
+		return fmt.Errorf("sums of squares do not go to %s", c.p.Buffers[t.Bind.Squares].Name)
+	}
+	if err := c.whole(grad, cp, slab, int32(c.step)); err != nil {
+		return err
+	}
+	made[slab] = int32(c.step)
+	c.fill(t.Bind.Squares, cp, thing{what: other})
+	return nil
 }
 
 // whole shows that a buffer holds the gradient of a whole step.

@@ -16,7 +16,7 @@ func (b *builder) gradDone(s, u, g int) {
 		}
 		b.offload(s, u, dst)
 		if g > 0 {
-			b.accumulate(s, u)
+			b.accumulate(s, u, last)
 		}
 		if last {
 			b.norm(s, u)
@@ -68,8 +68,9 @@ func (b *builder) gradEarly(s, u int) {
 	b.offload(s, u, b.stage[s])
 }
 
-// accumulate adds a group's gradient, which has arrived in its host slot, to the step's.
-func (b *builder) accumulate(s, u int) {
+// accumulate adds a group's gradient, which has arrived in its host slot, to the step's; the last one
+// makes the sums of squares.
+func (b *builder) accumulate(s, u int, last bool) {
 	slab := &b.p.Slabs[s]
 	t := b.task(plan.Accumulate, device.Host)
 	t.Unit, t.Slab = u, s
@@ -77,5 +78,10 @@ func (b *builder) accumulate(s, u int) {
 	t.Bind.Add = []bool{true}
 	t.Reads, t.Writes = []plan.BufID{b.stage[s], slab.Grad}, []plan.BufID{slab.Grad}
 	t.FLOPs, t.Moved = slab.Elems, 3*f32*slab.Elems
+	if last {
+		t.Bind.Squares = b.p.HostSquares
+		t.Writes = append(t.Writes, b.p.HostSquares)
+		t.FLOPs += 2 * slab.Elems
+	}
 	b.emit(t)
 }

@@ -140,8 +140,9 @@ func (b *builder) round(s, u int) {
 	t := b.task(plan.Round, device.Compute)
 	t.Unit, t.Slab = u, s
 	t.Src, t.Dst, t.Bytes = b.grad[s], b.link[s], b.linkBytes(slab)
-	t.Reads, t.Writes = []plan.BufID{t.Src}, []plan.BufID{t.Dst}
-	t.FLOPs, t.Moved = slab.Elems, (f32+bf16)*slab.Elems
+	t.Bind.Squares = b.p.Squares
+	t.Reads, t.Writes = []plan.BufID{t.Src}, []plan.BufID{t.Dst, b.p.Squares}
+	t.FLOPs, t.Moved = 3*slab.Elems, (f32+bf16)*slab.Elems
 	b.emit(t)
 }
 

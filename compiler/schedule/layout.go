@@ -234,6 +234,13 @@ func (b *builder) layoutIO() {
 	} else {
 		p.Norms = static(devIO, "norms", norms)
 	}
+	squares := p.SquaresOff(p.Trained())
+	if b.somehow(func(s int) bool { return !b.p.Slabs[s].Frozen && !b.hostSum(s) }) {
+		p.Squares = static(devIO, "squares", squares)
+	}
+	if b.somehow(b.hostSum) {
+		p.HostSquares = static(hostIO, "host.squares", squares)
+	}
 	p.GenTokens = static(devIO, "gen.tokens", p.Prefill*i32)
 	p.GenPositions = static(devIO, "gen.positions", p.Prefill*i32)
 	p.GenLogits = static(devIO, "gen.logits", p.Vocab*p.WeightSize())

@@ -220,6 +220,28 @@ var mutations = []mutation{
 		t.Bind.Lo = t.Bind.Moments[0]
 		return true
 	}},
+	{"sums of squares that nothing makes", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Bind.Squares == plan.NoBuf || t.Kind == plan.Norm {
+			return false
+		}
+		t.Bind.Squares, t.Bind.Whole = plan.NoBuf, nil
+		return true
+	}},
+	{"sums of squares before the last micro-batch", func(p *plan.Plan, t *plan.Task) bool {
+		if t.Kind != plan.Compute || t.Bind.Squares == plan.NoBuf {
+			return false
+		}
+		for j := t.ID - 1; j >= p.Lists[t.List].Start; j-- {
+			o := &p.Tasks[j]
+			if o.Kind == plan.Compute && o.Unit == t.Unit && o.Func == t.Func && o.Micro == t.Micro-1 {
+				o.Bind.Whole, o.Bind.Squares = t.Bind.Whole, t.Bind.Squares
+				o.Writes = append(slices.Clone(o.Writes), t.Bind.Squares)
+				t.Bind.Whole, t.Bind.Squares = nil, plan.NoBuf
+				return true
+			}
+		}
+		return false
+	}},
 	{"drop a norm", ofKind(plan.Norm, drop)},
 	{"drop an offload", ofKind(plan.Offload, drop)},
 	{"drop an accumulate", ofKind(plan.Accumulate, drop)},
@@ -439,7 +461,12 @@ var mutations = []mutation{
 			return false
 		}
 		for j := t.ID - 1; j >= 0; j-- {
-			if slices.Contains(p.Tasks[j].Writes, t.Bind.Grads[0]) {
+			o := &p.Tasks[j]
+			made := o.Slab == t.Slab && o.Kind == plan.Round
+			for i, whole := range o.Bind.Whole {
+				made = made || whole && p.Units[o.Unit].Slabs[i] == t.Slab
+			}
+			if made {
 				move(p, t.ID, j)
 				return true
 			}

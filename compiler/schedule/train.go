@@ -151,29 +151,27 @@ func (b *builder) lossKnown() {
 	}
 }
 
-// norm emits the squared norm of a slab's whole gradient, on the device while it is there
-// unless it is whole on the host only.
+// norm emits the squared norm of a slab's whole gradient, the sum of what was made of its blocks where
+// they were complete: on the device unless it is whole on the host only.
 func (b *builder) norm(s, u int) {
 	slab := &b.p.Slabs[s]
 	t := b.task(plan.Norm, device.Compute)
-	grad, scalars, norms := b.link[s], b.p.Scalars, b.p.Norms
+	squares, scalars, norms := b.p.Squares, b.p.Scalars, b.p.Norms
 	switch {
 	case b.hostSum(s):
-		t.Lane, grad, scalars = device.Host, slab.Grad, b.p.Results
+		t.Lane, squares, scalars = device.Host, b.p.HostSquares, b.p.Results
 	case b.hostNorms():
 		norms = b.p.DeviceNorms
 	}
 	t.Unit, t.Slab = u, s
-	t.Bind = plan.Bind{Grads: []plan.BufID{grad}, Norms: norms}
-	t.Reads, t.Writes = []plan.BufID{grad}, []plan.BufID{norms}
+	t.Bind = plan.Bind{Squares: squares, Norms: norms}
+	t.Reads, t.Writes = []plan.BufID{squares}, []plan.BufID{norms}
 	if !b.clip {
 		t.Bind.Scalars = scalars
 		t.Writes = append(t.Writes, scalars)
 	}
-	t.FLOPs, t.Moved = 2*slab.Elems, f32*slab.Elems
-	if slab.HalfGrad {
-		t.Moved = bf16 * slab.Elems
-	}
+	blocks := plan.SquaresBlocks(slab.Elems)
+	t.FLOPs, t.Moved = blocks, 8*blocks
 	b.emit(t)
 }
 

@@ -67,10 +67,10 @@ func (c *bindCheck) operands() {
 	case plan.Compute:
 		c.compute()
 	case plan.Norm:
-		if t.Slab < 0 || len(b.Grads) != 1 {
-			c.fail("it needs one gradient of one slab")
+		if t.Slab < 0 || b.Squares == plan.NoBuf {
+			c.fail("it needs the sums of squares of one slab")
 		}
-		c.listed("gradient", t.Reads, b.Grads...)
+		c.listed("squares", t.Reads, b.Squares)
 		c.listed("norms", t.Writes, b.Norms)
 		c.listed("scalars", t.Writes, b.Scalars)
 	case plan.Reduce:
@@ -105,6 +105,7 @@ func (c *bindCheck) operands() {
 		if t.Slab < 0 || t.Bytes != p.Slabs[t.Slab].Elems*size || t.SrcOff != 0 || t.DstOff != 0 {
 			c.fail("it must move one whole slab")
 		}
+		c.listed("squares", t.Writes, b.Squares)
 	}
 }
 
@@ -188,6 +189,10 @@ func (c *bindCheck) compute() {
 	c.listed("targets", t.Reads, b.Targets)
 	c.listed("scalars", t.Reads, b.Scalars)
 	c.listed("partial loss", t.Writes, b.Partials)
+	c.listed("squares", t.Writes, b.Squares)
+	if (b.Squares == plan.NoBuf) != (b.Whole == nil) || b.Whole != nil && len(b.Whole) != len(b.Grads) {
+		c.fail("it makes sums of squares of no gradient")
+	}
 	if t.Func == plan.Backward {
 		c.listed("saved activations", t.Reads, b.Saved)
 	} else {

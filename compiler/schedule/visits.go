@@ -148,6 +148,26 @@ func (b *builder) bindGrads(t *plan.Task, u, m, k int) {
 			t.Reads = append(t.Reads, g)
 		}
 	}
+	if m == int(b.p.Micros)-1 {
+		b.bindSquares(t, u)
+	}
+}
+
+// bindSquares binds the sums of squares of the slabs whose gradients the task completes where they
+// lie in f32: the last unit that adds to one, in the step's last micro-batch.
+func (b *builder) bindSquares(t *plan.Task, u int) {
+	whole := make([]bool, len(b.p.Units[u].Slabs))
+	for i, s := range b.p.Units[u].Slabs {
+		slab, c := &b.p.Slabs[s], b.contributors[s]
+		if slab.Frozen || slab.HalfGrad || b.hostSum(s) || c[len(c)-1] != u {
+			continue
+		}
+		whole[i], t.Bind.Whole, t.Bind.Squares = true, whole, b.p.Squares
+		t.FLOPs, t.Moved = t.FLOPs+2*slab.Elems, t.Moved+f32*slab.Elems
+	}
+	if t.Bind.Squares != plan.NoBuf {
+		t.Writes = append(t.Writes, t.Bind.Squares)
+	}
 }
 
 // infer returns the task of a unit in generation.

@@ -29,13 +29,13 @@ func rule(p *plan.Plan, t *plan.Task) string {
 		}
 		return s
 	case plan.Norm:
-		return "a gradient's norm is made where the gradient is, behind the last micro-batch that adds to it"
+		return "the sums of a gradient's squares are made where the gradient is, with the last launch that adds to it; its norm adds them up"
 	case plan.Offload:
 		return fmt.Sprintf("a gradient leaves as soon as it is complete; its slot, one of %d, is free when it has left", p.GradSlots)
 	case plan.Accumulate:
 		return "with several groups of micro-batches, gradients add up on the host in the order in which they arrive"
 	case plan.Round:
-		return "a gradient that crosses the link in bf16 is rounded on the device first, so that norm and update see the same values"
+		return "a gradient that crosses the link in bf16 is rounded on the device first, so that norm and update see the same values; the same pass makes the sums of its squares"
 	case plan.Reduce:
 		return "the step's loss and norm need all partial losses and all norms"
 	case plan.Report:

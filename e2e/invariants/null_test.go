@@ -27,17 +27,17 @@ func launchAll(q device.Queue, ptrs ...device.Ptr) {
 
 // bound is a template function that touches all memory it is bound to.
 func bound(q device.Queue, b *engine.Binding) {
-	for _, list := range [][]device.Ptr{b.In[:], b.Out[:], b.DIn[:], b.DOut[:], b.Weights[:], b.Grads[:], b.Tables} {
+	for _, list := range [][]device.Ptr{b.In[:], b.Out[:], b.DIn[:], b.DOut[:], b.Weights[:], b.Grads[:], b.Squares[:], b.Tables} {
 		launchAll(q, list...)
 	}
 	launchAll(q, b.Saved, b.Work, b.State, b.Targets, b.Scalars, b.Partials, b.Router)
 }
 
 var stubSteps = engine.Steps{
-	Norm:       func(q device.Queue, a *engine.NormArgs) { launchAll(q, a.Grad, a.Norm, a.Scalars) },
-	Accumulate: func(q device.Queue, a *engine.AccumulateArgs) { launchAll(q, a.Sum, a.Grad) },
+	Norm:       func(q device.Queue, a *engine.NormArgs) { launchAll(q, a.Squares, a.Norm, a.Scalars) },
+	Accumulate: func(q device.Queue, a *engine.AccumulateArgs) { launchAll(q, a.Sum, a.Grad, a.Squares) },
 	Reduce:     func(q device.Queue, a *engine.ReduceArgs) { launchAll(q, a.Norms, a.Partials, a.Scalars) },
-	Round:      func(q device.Queue, a *engine.RoundArgs) { launchAll(q, a.Half, a.Grad) },
+	Round:      func(q device.Queue, a *engine.RoundArgs) { launchAll(q, a.Half, a.Grad, a.Squares) },
 	Update:     func(q device.Queue, a *engine.UpdateArgs) { launchAll(q, a.Weight, a.Lo, a.M, a.V, a.Grad, a.Scalars) },
 }
 

@@ -15,6 +15,7 @@ type Binding struct {
 	Saved, Work        device.Ptr
 	Weights, Grads     [plan.MaxSlabs]device.Ptr
 	Add                [plan.MaxSlabs]bool
+	Squares            [plan.MaxSlabs]device.Ptr // sums of squares of the gradients that are complete with this task; else nil
 	State              device.Ptr
 	Router             device.Ptr
 	Tables             []device.Ptr

@@ -64,19 +64,19 @@ func (e *Engine) resolve(t *plan.Task, parity int) (command, error) {
 		return c, e.resolveCompute(&c, t, copyOf)
 	case plan.Norm:
 		c.norm = &NormArgs{
-			Grad:    e.first(t.Bind.Grads, copyOf),
+			Squares: e.squares(t, t.Slab),
 			Norm:    e.Ptr(t.Bind.Norms, copyOf).At(8 * int64(t.Slab)),
 			Scalars: e.Ptr(t.Bind.Scalars, copyOf),
 			Elems:   e.plan.Slabs[t.Slab].Elems,
-			Half:    e.plan.Slabs[t.Slab].HalfGrad,
 		}
 	case plan.Round:
-		c.round = &RoundArgs{Half: e.Ptr(t.Dst, copyOf), Grad: e.Ptr(t.Src, copyOf), Elems: e.plan.Slabs[t.Slab].Elems}
+		c.round = &RoundArgs{Half: e.Ptr(t.Dst, copyOf), Grad: e.Ptr(t.Src, copyOf), Squares: e.squares(t, t.Slab), Elems: e.plan.Slabs[t.Slab].Elems}
 	case plan.Accumulate:
 		c.add = &AccumulateArgs{
-			Sum:   e.Ptr(t.Dst, copyOf).At(t.DstOff),
-			Grad:  e.Ptr(t.Src, copyOf).At(t.SrcOff),
-			Elems: t.Bytes / 4,
+			Sum:     e.Ptr(t.Dst, copyOf).At(t.DstOff),
+			Grad:    e.Ptr(t.Src, copyOf).At(t.SrcOff),
+			Squares: e.squares(t, t.Slab),
+			Elems:   t.Bytes / 4,
 		}
 	case plan.Reduce:
 		c.reduce = &ReduceArgs{
@@ -153,7 +153,20 @@ func (e *Engine) resolveCompute(c *command, t *plan.Task, parity int) error {
 		return fmt.Errorf("%d slabs, more than %d", len(t.Bind.Add), len(b.Add))
 	}
 	copy(b.Add[:], t.Bind.Add)
+	for i, whole := range t.Bind.Whole {
+		if whole {
+			b.Squares[i] = e.squares(t, e.plan.Units[t.Unit].Slabs[i])
+		}
+	}
 	return nil
+}
+
+// squares is where the sums of squares of a slab's gradient are; nil for a task that binds none.
+func (e *Engine) squares(t *plan.Task, slab int) device.Ptr {
+	if t.Bind.Squares == plan.NoBuf {
+		return device.Ptr{}
+	}
+	return e.Ptr(t.Bind.Squares, 0).At(e.plan.SquaresOff(slab))
 }
 
 // first is the address of the only buffer of a list.

@@ -16,26 +16,27 @@ type Steps struct {
 	Round      func(q device.Queue, a *RoundArgs)
 }
 
-// NormArgs: Norm = sum over i of Grad[i]^2, in float64. With Scalars, ScalarSkip is set when
-// that is not finite.
+// NormArgs: Norm = the sum of Squares, those of a gradient of Elems elements. With Scalars,
+// ScalarSkip is set when that is not finite.
 type NormArgs struct {
-	Grad    device.Ptr // [Elems] f32
+	Squares device.Ptr // [plan.SquaresBlocks(Elems)] f64
 	Norm    device.Ptr // f64
 	Scalars device.Ptr // [plan.NumScalars] f64, or nil
 	Elems   int64
-	Half    bool // Grad is bf16
 }
 
-// RoundArgs: Half = Grad, rounded to the nearest bf16.
+// RoundArgs: Half = Grad, rounded to the nearest bf16; Squares of Half.
 type RoundArgs struct {
-	Half  device.Ptr // [Elems] bf16
-	Grad  device.Ptr // [Elems] f32
-	Elems int64
+	Half    device.Ptr // [Elems] bf16
+	Grad    device.Ptr // [Elems] f32
+	Squares device.Ptr // [plan.SquaresBlocks(Elems)] f64
+	Elems   int64
 }
 
-// AccumulateArgs: Sum += Grad.
+// AccumulateArgs: Sum += Grad; Squares, when not nil, of what Sum is then.
 type AccumulateArgs struct {
 	Sum, Grad device.Ptr // [Elems] f32
+	Squares   device.Ptr // [plan.SquaresBlocks(Elems)] f64
 	Elems     int64
 }
 

@@ -61,7 +61,7 @@ func newToy(skip int) *toy {
 	t.Events, t.ResultsEvent = numEvents, evResults
 	t.Spans = []string{"", "toy.mt:7"}
 	t.Templates = []string{"mul"}
-	t.Units = []plan.Unit{{Name: "layer[0]"}, {Name: "layer[1]"}}
+	t.Units = []plan.Unit{{Name: "layer[0]", Slabs: []int{0}}, {Name: "layer[1]", Slabs: []int{1}}}
 	t.Arenas = []plan.Arena{{Name: "device", Memory: device.DeviceMemory}, {Name: "host", Memory: device.HostMemory}}
 	t.Buffers = make([]plan.Buffer, 1)
 	const dev, host = 0, 1
@@ -74,6 +74,7 @@ func newToy(skip int) *toy {
 	t.Results = t.buffer("results", host, 8*plan.NumScalars, true)
 	t.Partials = t.buffer("partials", dev, 16*toyMicros, false)
 	t.Norms = t.buffer("norms", dev, 16, false)
+	t.Squares = t.buffer("squares", dev, 16, false)
 	slot := t.buffer("slot", dev, toyBytes, false)
 	var grad, x1 [2]plan.BufID
 	for i := range 2 {
@@ -113,6 +114,9 @@ func (t *toy) list(l plan.List, slot plan.BufID, grad, x1 [2]plan.BufID, dx plan
 		return plan.Task{Kind: k, Lane: lane, Unit: -1, Slab: -1, Micro: -1, Src: src, SrcOff: off, Dst: dst, Bytes: n}
 	}
 	compute := func(f plan.Func, unit, micro int, b plan.Bind) plan.Task {
+		if len(b.Grads) > 0 && train && micro == toyMicros-1 {
+			b.Squares, b.Whole = t.Squares, []bool{true}
+		}
 		return plan.Task{Kind: plan.Compute, Func: f, Lane: device.Compute, Unit: unit, Slab: -1, Micro: micro, Bind: b}
 	}
 	update := func(slab, event int, offloaded int) {
@@ -168,7 +172,7 @@ func (t *toy) list(l plan.List, slot plan.BufID, grad, x1 [2]plan.BufID, dx plan
 		offload := func(slab, computed, event int, updated int) {
 			add(copyTask(plan.Offload, device.D2H, grad[slab], 0, t.Slabs[slab].Grad, toyBytes), event, now(computed), now(updated))
 		}
-		norm := plan.Task{Kind: plan.Norm, Lane: device.Compute, Unit: -1, Micro: -1, Slab: 1, Bind: plan.Bind{Grads: []plan.BufID{grad[1]}, Norms: t.Norms}}
+		norm := plan.Task{Kind: plan.Norm, Lane: device.Compute, Unit: -1, Micro: -1, Slab: 1, Bind: plan.Bind{Squares: t.Squares, Norms: t.Norms}}
 		add(norm, -1)
 		offload(1, evLoss, evOffload2, evUpdate2)
 		add(copyTask(plan.Prefetch, device.H2D, t.Slabs[0].Weight, 0, slot, toyBytes), evPrefetch3, now(evLoss))
@@ -183,7 +187,7 @@ func (t *toy) list(l plan.List, slot plan.BufID, grad, x1 [2]plan.BufID, dx plan
 			add(compute(plan.Backward, 0, m, plan.Bind{In: []plan.BufID{t.Tokens + plan.BufID(m)}, DOut: []plan.BufID{dx}, Weights: []plan.BufID{slot},
 				Grads: []plan.BufID{grad[0]}, Add: []bool{m > 0}}), event, waits...)
 		}
-		norm.Slab, norm.Bind.Grads = 0, []plan.BufID{grad[0]}
+		norm.Slab = 0
 		add(norm, -1)
 		offload(0, evBackward, evOffload, evUpdate)
 	}
@@ -244,12 +248,23 @@ var toyBackward = toyKernel("toy.Backward", func(c device.CPU, a *device.Args, n
 	})
 })
 
-var toyNorm = toyKernel("toy.Norm", func(c device.CPU, a *device.Args, n int64) {
+var toySquares = toyKernel("toy.Squares", func(c device.CPU, a *device.Args, n int64) {
 	var s float64
 	for _, g := range c.F32(a.P[0], n) {
 		s += float64(g) * float64(g)
 	}
 	c.F64(a.P[1], 1)[0] = s
+})
+
+// toySquaresOf makes the sum of squares of a gradient that is complete.
+func toySquaresOf(q device.Queue, b *Binding) {
+	if !b.Squares[0].Nil() {
+		q.Launch(toySquares, ptrs(b.Grads[0], b.Squares[0]))
+	}
+}
+
+var toyNorm = toyKernel("toy.Norm", func(c device.CPU, a *device.Args, n int64) {
+	c.F64(a.P[1], 1)[0] = c.F64(a.P[0], 1)[0]
 })
 
 var toyReduce = toyKernel("toy.Reduce", func(c device.CPU, a *device.Args, _ int64) {
@@ -286,17 +301,19 @@ var toyTemplates = []Template{{Name: "mul", Funcs: [plan.NumFuncs]TemplateFunc{
 	},
 	plan.Loss: func(q device.Queue, b *Binding) {
 		q.Launch(toyLoss, ptrs(b.In[0], b.Weights[0], b.Grad(0, 0), b.GradAdd(0, 0), b.DIn[0], b.Partials, b.Scalars))
+		toySquaresOf(q, b)
 	},
 	plan.EvalLoss: func(q device.Queue, b *Binding) {
 		q.Launch(toyLoss, ptrs(b.In[0], b.Weights[0], device.Ptr{}, device.Ptr{}, device.Ptr{}, b.Partials))
 	},
 	plan.Backward: func(q device.Queue, b *Binding) {
 		q.Launch(toyBackward, ptrs(b.In[0], device.Ptr{}, b.Grad(0, 0), b.GradAdd(0, 0), b.DOut[0]))
+		toySquaresOf(q, b)
 	},
 }}}
 
 var toySteps = Steps{
-	Norm:   func(q device.Queue, a *NormArgs) { q.Launch(toyNorm, ptrs(a.Grad, a.Norm)) },
+	Norm:   func(q device.Queue, a *NormArgs) { q.Launch(toyNorm, ptrs(a.Squares, a.Norm)) },
 	Reduce: func(q device.Queue, a *ReduceArgs) { q.Launch(toyReduce, ptrs(a.Scalars, a.Partials, a.Norms)) },
 	Update: func(q device.Queue, a *UpdateArgs) { q.Launch(toyUpdate, ptrs(a.Weight, a.Grad, a.Scalars)) },
 }

@@ -9,26 +9,13 @@ import (
 //go:embed optim.cu
 var text string
 
-// Elements of one block, as optim.cu has them. That of the norm fixes the order of its sum.
+// Elements of one block, as optim.cu has them.
 const (
-	cudaNormBlock = 1 << 15
 	cudaMapBlock  = 2 * 256 * 8
 	cudaAdamBlock = 4096
 )
 
 var (
-	normCUDA = &device.Source{
-		Text: text, Func: "optim_norm_terms", Grid: blocks(cudaNormBlock),
-		Work: func(a *device.Args) int64 { return 8 * (a.I[0]/cudaNormBlock + 1) },
-		Next: &device.Source{Text: text, Func: "optim_norm_sum", Grid: single(1024)},
-	}
-	// The sum of blocks in bf16 is in the order of those in f32.
-	normHalfCUDA = &device.Source{
-		Text: text, Func: "optim_norm_half_terms", Grid: blocks(cudaNormBlock),
-		Work: func(a *device.Args) int64 { return 8 * (a.I[0]/cudaNormBlock + 1) },
-		Next: &device.Source{Text: text, Func: "optim_norm_sum", Grid: single(1024)},
-	}
-	roundCUDA      = &device.Source{Text: text, Func: "optim_round", Grid: blocks(cudaMapBlock)}
 	reduceCUDA     = &device.Source{Text: text, Func: "optim_reduce", Grid: single(1)}
 	accumulateCUDA = &device.Source{Text: text, Func: "optim_accumulate", Grid: blocks(cudaMapBlock)}
 	adamwCUDA      = &device.Source{Text: text, Func: "optim_adamw", Grid: blocks(cudaAdamBlock)}

@@ -34,35 +34,12 @@ func stepScalars() []float64 {
 	return s
 }
 
-func squares(seed uint64, n int) []float32 {
+func squared(seed uint64, n int) []float32 {
 	v := random(seed, n)
 	for i := range v {
 		v[i] *= v[i]
 	}
 	return v
-}
-
-func TestCUDASquaredNorm(t *testing.T) {
-	for _, n := range []int{1, 1000, 1 << 15, 3<<15 + 77} {
-		both(t, func(m *optest.Machine) []float32 {
-			norm := m.F64(0)
-			SquaredNorm(m.Queue, SquaredNormArgs{Grad: m.F32(random(1, n)...), Norm: norm, Elems: int64(n)})
-			m.Sync()
-			// To the bit: with groups the host computes norms that a resident run has from the GPU.
-			b := math.Float64bits(m.ReadF64(norm, 1)[0])
-			return []float32{1, float32(b >> 48), float32(b >> 32 & 0xffff), float32(b >> 16 & 0xffff), float32(b & 0xffff)}
-		}, 0)
-	}
-	// A norm that is not finite sets the skip flag, one that is leaves it.
-	for _, bad := range []float32{1, float32(math.NaN()), float32(math.Inf(-1))} {
-		both(t, func(m *optest.Machine) []float32 {
-			g, s := random(1, 5000), m.F64(stepScalars()...)
-			g[4321] = bad
-			SquaredNorm(m.Queue, SquaredNormArgs{Grad: m.F32(g...), Norm: m.F64(0), Scalars: s, Elems: 5000})
-			m.Sync()
-			return []float32{float32(m.ReadF64(s, plan.NumScalars)[plan.ScalarSkip]) + 1}
-		}, 0)
-	}
 }
 
 func TestCUDAReduce(t *testing.T) {
@@ -104,7 +81,7 @@ func TestCUDAAdamW(t *testing.T) {
 			both(t, func(m *optest.Machine) []float32 {
 				s := stepScalars()
 				s[plan.ScalarSkip] = skip
-				w, mo, v := m.F32(random(1, n)...), m.F32(random(3, n)...), m.F32(squares(4, n)...)
+				w, mo, v := m.F32(random(1, n)...), m.F32(random(3, n)...), m.F32(squared(4, n)...)
 				AdamW(m.Queue, AdamWArgs{Weight: w, Grad: m.F32(random(2, n)...), M: mo, V: v, Scalars: m.F64(s...),
 					Elems: int64(n), Decay: int64(n) * 2 / 3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1})
 				m.Sync()
@@ -119,7 +96,7 @@ func TestCUDAAdamW(t *testing.T) {
 func TestSplitIsExact(t *testing.T) {
 	const n, decay = 9002, 5001
 	check := func(t *testing.T, m *optest.Machine) {
-		start, grads, mo, v := random(1, n), random(2, n), random(3, n), squares(4, n)
+		start, grads, mo, v := random(1, n), random(2, n), random(3, n), squared(4, n)
 		start[7], grads[7], mo[7], v[7] = 0, 0, 0, 0
 		hi, lo := make([]uint16, n), make([]uint16, n)
 		vec.SplitMasters(hi, lo, start)

@@ -7,64 +7,35 @@ import (
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/ops/optest"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 	"github.com/megatrain/mtc/runtime/plan"
 )
-
-// TestToHalf: the nearest bf16, ties to even, beyond it infinity, NaN as NaN.
-func TestToHalf(t *testing.T) {
-	for _, c := range []struct{ in, want uint32 }{
-		{0x3f800000, 0x3f80}, {0x3f807fff, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82},
-		{0xbf808000, 0xbf80}, {0xbf818000, 0xbf82}, {0x7f7fffff, 0x7f80}, {0xff7fffff, 0xff80}, {0x7f800000, 0x7f80},
-		{0x00000001, 0x0000}, {0x80000000, 0x8000}, {0x7f800001, 0x7fc0}, {0xff812345, 0xffc1}, {0x7fffffff, 0x7fff},
-	} {
-		if got := toHalf(math.Float32frombits(c.in)); uint32(got) != c.want {
-			t.Errorf("%08x: %04x, want %04x", c.in, got, c.want)
-		}
-	}
-}
 
 // rounded is a gradient after its way through bf16.
 func rounded(g []float32) []float32 {
 	out := make([]float32, len(g))
 	for i, x := range g {
-		out[i] = math.Float32frombits(uint32(toHalf(x)) << 16)
+		out[i] = math.Float32frombits(uint32(squares.ToHalf(x)) << 16)
 	}
 	return out
 }
 
-// TestHalfGradientIsTheRoundedOne: rounding, norm and update of a gradient in bf16 give the
-// bits that the f32 ones give of the rounded gradient, on either device, at every size.
+// TestHalfGradientIsTheRoundedOne: an update by a gradient in bf16 gives the bits that one by the
+// rounded gradient gives.
 func TestHalfGradientIsTheRoundedOne(t *testing.T) {
-	check := func(t *testing.T, m *optest.Machine, host bool) {
-		for _, n := range []int{2, 1000, 4096, 1 << 15, 3<<15 + 78} {
-			g := random(uint64(n), n)
-			g[n/2] = 1e30
-			half := m.I32(make([]int32, n/2)...)
-			Round(m.Queue, RoundArgs{Grad: m.F32(g...), Half: half, Elems: int64(n)})
-			norm := m.F64(0, 0)
-			SquaredNorm(m.Queue, SquaredNormArgs{Grad: half, Norm: norm, Elems: int64(n), Half: true})
-			wide := m.F32(rounded(g)...)
-			SquaredNorm(m.Queue, SquaredNormArgs{Grad: wide, Norm: norm.At(8), Elems: int64(n)})
-			m.Sync()
-			if got := readHalves(m, half, int64(n)); !slices.EqualFunc(got, g, func(h uint16, x float32) bool { return h == toHalf(x) }) {
-				t.Fatalf("%d elements: other halves", n)
-			}
-			if got := m.ReadF64(norm, 2); got[0] != got[1] || got[0] == 0 {
-				t.Errorf("%d elements: the norm is %v, of the rounded gradient %v", n, got[0], got[1])
-			}
-			if host {
-				halfUpdates(t, m, n, half, wide)
-			}
-		}
+	m := optest.NewMachine(t, 2)
+	for _, n := range []int{2, 1000, 4096, 1 << 15, 3<<15 + 78} {
+		g := random(uint64(n), n)
+		half := m.I32(make([]int32, n/2)...)
+		squares.Round(m.Queue, squares.RoundArgs{Grad: m.F32(g...), Half: half, Parts: m.F64(make([]float64, plan.SquaresBlocks(int64(n)))...), Elems: int64(n)})
+		halfUpdates(t, m, n, half, m.F32(rounded(g)...))
 	}
-	t.Run("cpu", func(t *testing.T) { check(t, optest.NewMachine(t, 2), true) })
-	optest.OnGPU(t, func(t *testing.T, f32 bool) { check(t, optest.GPU(t, f32), false) })
 }
 
 // halfUpdates compares updates by a gradient in bf16 with those by its f32.
 func halfUpdates(t *testing.T, m *optest.Machine, n int, half, wide device.Ptr) {
 	t.Helper()
-	w, mo, v := random(1, n), random(3, n), squares(4, n)
+	w, mo, v := random(1, n), random(3, n), squared(4, n)
 	var out [2][]float32
 	var split [2][]uint16
 	for k, grad := range []device.Ptr{half, wide} {
@@ -87,24 +58,5 @@ func halfUpdates(t *testing.T, m *optest.Machine, n int, half, wide device.Ptr) 
 	}
 	if slices.Equal(out[0][:n], w) {
 		t.Error("no weight moved")
-	}
-}
-
-// TestHalfNormTellsWhatIsNotFinite: what bf16 cannot hold sets the skip flag.
-func TestHalfNormTellsWhatIsNotFinite(t *testing.T) {
-	for _, bad := range []float32{1, float32(math.NaN()), float32(math.Inf(-1)), math.MaxFloat32} {
-		both(t, func(m *optest.Machine) []float32 {
-			g, s := random(1, 5000), m.F64(stepScalars()...)
-			g[4321] = bad
-			half := m.I32(make([]int32, 2500)...)
-			Round(m.Queue, RoundArgs{Grad: m.F32(g...), Half: half, Elems: 5000})
-			SquaredNorm(m.Queue, SquaredNormArgs{Grad: half, Norm: m.F64(0), Scalars: s, Elems: 5000, Half: true})
-			m.Sync()
-			skip := m.ReadF64(s, plan.NumScalars)[plan.ScalarSkip]
-			if want := bad != 1; (skip != 0) != want {
-				t.Errorf("%v: skip flag %v", bad, skip)
-			}
-			return []float32{float32(skip) + 1}
-		}, 0)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/device/cpu"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -94,7 +95,7 @@ func TestAdamWLikeTorch(t *testing.T) {
 	for i, step := range f.Steps {
 		copy(view[float32](b, a.Grad, n), step.Grad)
 		s[plan.ScalarStep], s[plan.ScalarLR], s[plan.ScalarMaxNorm] = float64(i+1), step.LR, f.Clip
-		SquaredNorm(b, SquaredNormArgs{Grad: a.Grad, Norm: norms, Elems: int64(n)})
+		squares.Norm(b, squares.NormArgs{Grad: a.Grad, Parts: norms, Norm: norms, Elems: int64(n)})
 		Reduce(b, ReduceArgs{Scalars: a.Scalars, Norms: norms, Partials: partials, NumNorms: 1, NumPartials: 1})
 		AdamW(b, a)
 		b.sync()
@@ -164,54 +165,20 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestSquaredNorm: against float64, the same bits at any number of threads; a norm that is
-// not finite sets the flag where it is asked to.
-func TestSquaredNorm(t *testing.T) {
-	const n = 5*normBlock + 19
-	g := random(5, n)
-	var want float64
-	for _, x := range g {
-		want += float64(x) * float64(x)
-	}
-	var first float64
-	for _, threads := range []int{1, 2, 7} {
-		b := newBench(t, threads)
-		norm := put(b, []float64{-1})
-		SquaredNorm(b, SquaredNormArgs{Grad: put(b, g), Norm: norm, Elems: n})
-		b.sync()
-		got := view[float64](b, norm, 1)[0]
-		if math.Abs(got-want) > 1e-12*want {
-			t.Errorf("%v, want %v", got, want)
-		}
-		if first == 0 {
-			first = got
-		}
-		if got != first {
-			t.Errorf("%d threads: %v, one thread %v", threads, got, first)
-		}
-	}
-	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(-1))} {
-		b := newBench(t, 2)
-		norm, s := put(b, []float64{0}), put(b, make([]float64, plan.NumScalars))
-		SquaredNorm(b, SquaredNormArgs{Grad: put(b, []float32{1, bad, 2}), Norm: norm, Scalars: s, Elems: 3})
-		// A later finite norm leaves the flag set.
-		SquaredNorm(b, SquaredNormArgs{Grad: put(b, []float32{1}), Norm: norm, Scalars: s, Elems: 1})
-		b.sync()
-		if view[float64](b, s, plan.NumScalars)[plan.ScalarSkip] != 1 {
-			t.Errorf("%v in a gradient did not set the skip flag", bad)
-		}
-	}
-}
-
 // TestAccumulate sets or adds.
 func TestAccumulate(t *testing.T) {
 	const n = normBlock + 3
 	b := newBench(t, 3)
 	x, y := random(6, n), random(7, n)
 	dst, src := put(b, random(8, n)), put(b, x)
+	parts, want := put(b, make([]float64, 2)), put(b, make([]float64, 2))
 	Accumulate(b, AccumulateArgs{Dst: dst, Src: src, Elems: n, First: true})
-	Accumulate(b, AccumulateArgs{Dst: dst, Src: put(b, y), Elems: n})
+	Accumulate(b, AccumulateArgs{Dst: dst, Src: put(b, y), Squares: parts, Elems: n})
+	squares.Parts(b, squares.PartsArgs{Grad: dst, Parts: want, Elems: n, Blocks: 2})
 	b.sync()
+	if got, want := view[float64](b, parts, 2), view[float64](b, want, 2); got[0] != want[0] || got[1] != want[1] || got[1] == 0 {
+		t.Errorf("the squares are %v, want %v", got, want)
+	}
 	for i, got := range view[float32](b, dst, n) {
 		if got != x[i]+y[i] {
 			t.Fatalf("element %d is %v, want %v", i, got, x[i]+y[i])
@@ -288,18 +255,6 @@ func BenchmarkAdamW(b *testing.B) {
 				w.sync()
 			}
 		})
-	}
-}
-
-// BenchmarkNorm reports the bytes read.
-func BenchmarkNorm(b *testing.B) {
-	const n = 1 << 24
-	w := newBench(b, 2)
-	g, norm := put(w, random(1, n)), put(w, []float64{0})
-	b.SetBytes(4 * n)
-	for b.Loop() {
-		SquaredNorm(w, SquaredNormArgs{Grad: g, Norm: norm, Elems: n})
-		w.sync()
 	}
 }
 

@@ -55,3 +55,5 @@ func reduceCPU(c device.CPU, a *device.Args) {
 	s[plan.ScalarGradNorm], s[plan.ScalarClip] = norm, clip
 	s[plan.ScalarLoss], s[plan.ScalarTokens] = mean, tokens
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

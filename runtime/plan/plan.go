@@ -102,6 +102,7 @@ type Plan struct {
 	Partials                                       BufID // device, [Micros] pairs of float64; micro-batch m's pair is at byte 16*m
 	HostPartials                                   BufID // host copy of Partials for a reduce on the host lane, else NoBuf
 	Norms                                          BufID // one float64 for each slab (at byte 8*slab), where the norms are made
+	Squares, HostSquares                           BufID // device, host: sums of squares of the blocks of every slab's gradient, float64, a slab's from SquaresOff on; NoBuf where none are made
 	DeviceNorms                                    BufID // of slabs whose norms are made on the device where others are made on the host; report brings them to Norms
 	GenTokens, GenPositions, GenLogits             BufID // generation: [Prefill] i32, [Prefill] i32, [Vocab] in the plan's precision
 	HostGenTokens, HostGenPositions, HostGenLogits BufID
@@ -348,13 +349,30 @@ const (
 	MaxSlabs = 4 // slabs it binds
 )
 
+// SquaresBlock is the elements of a gradient whose squares are one sum (package squares).
+const SquaresBlock = 1 << 15
+
+// SquaresBlocks is the number of such sums of a gradient.
+func SquaresBlocks(elems int64) int64 { return (elems + SquaresBlock - 1) / SquaresBlock }
+
+// SquaresOff is where a slab's sums begin, in bytes; of the number of slabs that are trained, the
+// size of all.
+func (p *Plan) SquaresOff(slab int) int64 {
+	var n int64
+	for i := range p.Slabs[:slab] {
+		n += SquaresBlocks(p.Slabs[i].Elems)
+	}
+	return 8 * n
+}
+
 // Bind gives a compute task's template function its buffers, in the order its template
 // declares; NoBuf is a nil pointer (an i32 input has no gradient). Tasks on whole slabs use
 // it too, and their Reads and Writes begin so:
 //
-//	norm        Reads Grads[0]; Writes Norms (at 8*Slab). Scalars is bound with clipping off:
-//	            a norm that is not finite sets ScalarSkip there
-//	accumulate  Reads Src; Writes Dst; Add[0]: add (else set)
+//	norm        Reads Squares (at SquaresOff); Writes Norms (at 8*Slab). Scalars is bound with
+//	            clipping off: a norm that is not finite sets ScalarSkip there
+//	accumulate  Reads Src; Writes Dst; Add[0]: add (else set). Squares is bound for the last group
+//	round       Reads Src; Writes Dst, Squares
 //	reduce      Writes Scalars, in place: from Partials, when bound, loss and tokens; from
 //	            Norms, when bound, the global norm; then the clip factor. ScalarSkip is set
 //	            when one of them is not finite and never cleared. With clipping off a first
@@ -367,6 +385,8 @@ type Bind struct {
 	Saved, Work        BufID
 	Weights, Grads     []BufID  // one for each slab of the unit
 	Add                []bool   // for each slab: gradients add to what the slot holds
+	Whole              []bool   // for each slab: its gradient is complete with this task, which makes its part of Squares; nil: none is
+	Squares            BufID    // backward, loss, round, accumulate, norm: Plan.Squares or HostSquares
 	State              BufID    // generation caches of this unit
 	Router             BufID    // state of the unit's router
 	Targets            BufID    // loss, eval_loss: targets of this micro-batch

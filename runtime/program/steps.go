@@ -3,19 +3,20 @@ package program
 import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 	"github.com/megatrain/mtc/runtime/optim"
 )
 
 // steps are AdamW's launchers in the terms of the engine.
 var steps = engine.Steps{
 	Norm: func(q device.Queue, a *engine.NormArgs) {
-		optim.SquaredNorm(q, optim.SquaredNormArgs{Grad: a.Grad, Norm: a.Norm, Scalars: a.Scalars, Elems: a.Elems, Half: a.Half})
+		squares.Total(q, squares.TotalArgs{Parts: a.Squares, Norm: a.Norm, Scalars: a.Scalars, Elems: a.Elems})
 	},
 	Round: func(q device.Queue, a *engine.RoundArgs) {
-		optim.Round(q, optim.RoundArgs{Half: a.Half, Grad: a.Grad, Elems: a.Elems})
+		squares.Round(q, squares.RoundArgs{Half: a.Half, Grad: a.Grad, Parts: a.Squares, Elems: a.Elems})
 	},
 	Accumulate: func(q device.Queue, a *engine.AccumulateArgs) {
-		optim.Accumulate(q, optim.AccumulateArgs{Dst: a.Sum, Src: a.Grad, Elems: a.Elems})
+		optim.Accumulate(q, optim.AccumulateArgs{Dst: a.Sum, Src: a.Grad, Squares: a.Squares, Elems: a.Elems})
 	},
 	Reduce: func(q device.Queue, a *engine.ReduceArgs) {
 		r := optim.ReduceArgs{Scalars: a.Scalars, Norms: a.Norms, Partials: a.Partials}

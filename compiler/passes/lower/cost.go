@@ -5,7 +5,7 @@ import "github.com/megatrain/mtc/runtime/op"
 // cost adds up what the launches of a function do.
 func (f *fn) cost() (flops, moved int64) {
 	for _, in := range f.insts {
-		if in.launch.Cost == nil {
+		if in.launch.Cost == nil || in.whole > 0 { // those of the last micro-batch are counted with their task
 			continue
 		}
 		add := func(times int64, s op.Sizes) {

@@ -63,11 +63,14 @@ func dumpBody(s *strings.Builder, body []ir.Stmt, indent string) {
 		case *ir.IfFirst:
 			fmt.Fprintf(s, "%sif first contribution to slab %d\n", indent, st.Slab)
 			dumpBody(s, st.Body, indent+"  ")
+		case *ir.IfWhole:
+			fmt.Fprintf(s, "%sif the gradient of slab %d is complete\n", indent, st.Slab)
+			dumpBody(s, st.Body, indent+"  ")
 		}
 	}
 }
 
-var regionNames = [...]string{"nil", "in", "out", "din", "dout", "saved", "work", "weight", "grad", "gradadd", "state", "table", "targets", "scalars", "partials"}
+var regionNames = [...]string{"nil", "in", "out", "din", "dout", "saved", "work", "weight", "grad", "gradadd", "state", "table", "targets", "scalars", "partials", "router", "slabgrad", "squares"}
 
 func placeText(p ir.Place) string {
 	t := fmt.Sprintf("%s@%s", p.Name, regionNames[p.Region])

@@ -178,6 +178,8 @@ func (m *machine) body(list []ir.Stmt, b *bound, work device.Ptr, sizes op.Sizes
 			for r := int64(0); r < s.Rows; r += s.Chunk {
 				m.body(s.Body, b, work, op.Sizes{Batch: 1, Seq: min(s.Chunk, s.Rows-r)}, r, r > 0)
 			}
+		case *ir.IfWhole:
+			// The sums of squares are tried with whole programs.
 		case *ir.IfFirst:
 			if !b.add[s.Slab] {
 				m.body(s.Body, b, work, sizes, row, later)

@@ -38,7 +38,8 @@ func Gradients(l *Lowering) {
 		}
 		forward, b.insts = b.epilogues(forward, b.insts)
 		forward, b.insts = b.rotations(forward, b.insts)
-		l.split(b, b.residuals(forward, b.insts), b.insts)
+		forward = b.residuals(forward, b.insts)
+		l.split(b, forward, b.squares(b.insts))
 		l.advance(b)
 	}
 }

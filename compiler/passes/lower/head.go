@@ -85,7 +85,11 @@ func (l *Lowering) lossFunction(t *tmpl, pre, tail []*ir.Node, train bool) *fn {
 		b.finishInputs()
 		b.zeroUnwritten()
 	}
-	f := b.function(kind, b.residuals(b.insts, nil), nil)
+	b.insts = b.residuals(b.insts, nil)
+	if train {
+		b.insts = b.squares(b.insts)
+	}
+	f := b.function(kind, b.insts, nil)
 	if chunked {
 		f.loop = ir.Loop{Rows: rows, Chunk: chunk}
 	}

@@ -465,6 +465,8 @@ func launches(body []ir.Stmt) []string {
 			out = append(out, launches(s.Body)...)
 		case *ir.IfFirst:
 			out = append(out, launches(s.Body)...)
+		case *ir.IfWhole:
+			out = append(out, launches(s.Body)...)
 		}
 	}
 	return out

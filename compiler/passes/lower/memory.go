@@ -298,6 +298,12 @@ func write(f *fn, p *placement) *ir.Function {
 				continue
 			}
 			out.Body = append(out.Body, &ir.IfFirst{Slab: in.guard, Body: []ir.Stmt{call}})
+		case in.whole > 0:
+			if g, ok := last(out.Body).(*ir.IfWhole); ok && g.Slab == in.whole-1 {
+				g.Body = append(g.Body, call)
+				continue
+			}
+			out.Body = append(out.Body, &ir.IfWhole{Slab: in.whole - 1, Body: []ir.Stmt{call}})
 		default:
 			out.Body = append(out.Body, call)
 		}

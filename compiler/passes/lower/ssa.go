@@ -45,6 +45,7 @@ type inst struct {
 	span   source.Span
 	inLoop bool
 	guard  int // index of the slab whose first contribution it serves, -1: always runs
+	whole  int // 1 + index of the slab whose gradient must be complete, 0: always runs
 }
 
 // pin is a value's fixed place.
@@ -88,6 +89,8 @@ type builder struct {
 	needs   map[*ir.Value]bool
 
 	given map[string]*value // what the schedule binds besides operands
+	// By slab: all of its gradient, and the sums of its squares.
+	slabGrad, slabParts map[int]*value
 
 	insts  []*inst
 	pins   map[*value]pin

@@ -28,6 +28,7 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/sigmoid"
 	"github.com/megatrain/mtc/runtime/ops/silu"
 	"github.com/megatrain/mtc/runtime/ops/softcap"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 	"github.com/megatrain/mtc/runtime/ops/sub"
 	"github.com/megatrain/mtc/runtime/ops/swiglu"
 )
@@ -60,6 +61,7 @@ var defs = sorted(
 	sigmoid.Def,
 	silu.Def,
 	softcap.Def,
+	squares.Def,
 	sub.Def,
 	swiglu.Def,
 )

@@ -7,6 +7,7 @@ import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/ops/embed"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 )
 
 // embedForward computes x [B, T, D = 128] from tokens i32[B, T] for one micro-batch.
@@ -36,6 +37,9 @@ func embedBackward(queue device.Queue, b *engine.Binding) {
 		DWeight: b.Grad(0, EmbedWteWeightGrad), AddDWeight: b.GradAdd(0, EmbedWteWeightGrad),
 		Rows: Rows, V: 256, D: 128,
 	}) // nano.mt:19
+	if !b.Squares[0].Nil() {
+		squares.Parts(queue, squares.PartsArgs{Grad: b.Grads[0], Parts: b.Squares[0], Elems: 32768, Blocks: 1}) // nano.mt:19
+	}
 }
 
 // embedInfer computes x [rows, D = 128] from tokens i32[rows] for the next b.Rows positions of one

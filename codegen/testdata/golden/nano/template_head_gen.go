@@ -10,6 +10,7 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/fill"
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 )
 
 // headLoss computes the loss of x [B, T, D = 128] against the targets, into Partials, and its
@@ -62,6 +63,9 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 		DX: dX, DWeight: b.Grad(0, HeadNormWeightGrad), AddDWeight: b.GradAdd(0, HeadNormWeightGrad),
 		Rows: Rows, D: 128, Per: 128, Eps: 1e-06,
 	}) // nano.mt:21
+	if !b.Squares[0].Nil() {
+		squares.Parts(queue, squares.PartsArgs{Grad: b.Grads[0], Parts: b.Squares[0], Elems: 32896, Blocks: 2}) // nano.mt:21
+	}
 }
 
 // headEvalLoss computes the loss of x [B, T, D = 128] against the targets, into Partials.

@@ -10,6 +10,7 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/qkrope"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 	"github.com/megatrain/mtc/runtime/ops/swiglu"
 )
 
@@ -208,6 +209,9 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		AddDWeight: b.GradAdd(0, LayerAttnNormWeightGrad),
 		Rows:       Rows, D: 128, Per: 128, Eps: 1e-06,
 	}) // nano.mt:8
+	if !b.Squares[0].Nil() {
+		squares.Parts(queue, squares.PartsArgs{Grad: b.Grads[0], Parts: b.Squares[0], Elems: 246016, Blocks: 8}) // nano.mt:7
+	}
 }
 
 // layerInfer computes x3 [rows, D = 128] from x [rows, D = 128] for the next b.Rows positions of

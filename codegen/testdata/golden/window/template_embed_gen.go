@@ -8,6 +8,7 @@ import (
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/ops/add"
 	"github.com/megatrain/mtc/runtime/ops/embed"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 )
 
 // embedForward computes x [B, T, D = 32] from tokens i32[B, T] and position i32[B, T] for one
@@ -52,11 +53,17 @@ func embedBackward(queue device.Queue, b *engine.Binding) {
 		DWeight: b.Grad(0, EmbedWpeWeightGrad), AddDWeight: b.GradAdd(0, EmbedWpeWeightGrad),
 		Rows: Rows, V: 128, D: 32,
 	}) // window.mt:16
+	if !b.Squares[0].Nil() {
+		squares.Parts(queue, squares.PartsArgs{Grad: b.Grads[0], Parts: b.Squares[0], Elems: 4096, Blocks: 1}) // window.mt:16
+	}
 	embed.BackwardWeight(queue, embed.BackwardWeightArgs{
 		Ids: tokens, DY: dX,
 		DWeight: b.Grad(1, EmbedWteWeightGrad), AddDWeight: b.GradAdd(1, EmbedWteWeightGrad),
 		Rows: Rows, V: 20000, D: 32,
 	}) // window.mt:16
+	if !b.Squares[1].Nil() {
+		squares.Parts(queue, squares.PartsArgs{Grad: b.Grads[1], Parts: b.Squares[1], Elems: 640000, Blocks: 20}) // window.mt:16
+	}
 }
 
 // embedInfer computes x [rows, D = 32] from tokens i32[rows] and position i32[rows] for the next

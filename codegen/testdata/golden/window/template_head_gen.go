@@ -11,6 +11,7 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
 	"github.com/megatrain/mtc/runtime/ops/softcap"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 )
 
 // headLoss computes the loss of x [B, T, D = 32] against the targets, into Partials, and its
@@ -76,11 +77,17 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 		addWteWeight = b.Grad(1, HeadWteWeightGrad) // later chunks add
 	}
 
+	if !b.Squares[1].Nil() {
+		squares.Parts(queue, squares.PartsArgs{Grad: b.Grads[1], Parts: b.Squares[1], Elems: 640000, Blocks: 20}) // window.mt:18
+	}
 	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
 		X: x, Weight: w0.At(HeadNormWeight), Inv: normInv, DY: dNorm,
 		DX: dX, DWeight: b.Grad(0, HeadNormWeightGrad), AddDWeight: b.GradAdd(0, HeadNormWeightGrad),
 		Rows: Rows, D: 32, Per: 32, Eps: 1e-06,
 	}) // window.mt:18
+	if !b.Squares[0].Nil() {
+		squares.Parts(queue, squares.PartsArgs{Grad: b.Grads[0], Parts: b.Squares[0], Elems: 32, Blocks: 1}) // window.mt:18
+	}
 }
 
 // headEvalLoss computes the loss of x [B, T, D = 32] against the targets, into Partials. Logits

@@ -12,6 +12,7 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
 	"github.com/megatrain/mtc/runtime/ops/rope"
+	"github.com/megatrain/mtc/runtime/ops/squares"
 )
 
 // layerForward computes x3 [B, T, D = 32] from x [B, T, D = 32] for one micro-batch.
@@ -190,6 +191,10 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 	// Weights.
 	w := b.Weights[0]
 
+	// What no launch writes holds zeros.
+	if !b.Add[0] {
+		fill.Forward(queue, fill.ForwardArgs{Y: b.Grad(0, 32928), N: 8}) // window.mt:5
+	}
 	linear.BackwardWeight(queue, linear.BackwardWeightArgs{
 		X: upGelu, DY: dX3,
 		DWeight: b.Grad(0, LayerDownWeightGrad), AddDWeight: b.GradAdd(0, LayerDownWeightGrad),
@@ -271,9 +276,8 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		AddDWeight: b.GradAdd(0, LayerAttnNormWeightGrad),
 		Rows:       Rows, D: 32, Per: 32, Eps: 1e-06,
 	}) // window.mt:6
-	// What no launch writes holds zeros.
-	if !b.Add[0] {
-		fill.Forward(queue, fill.ForwardArgs{Y: b.Grad(0, 32928), N: 8}) // window.mt:5
+	if !b.Squares[0].Nil() {
+		squares.Parts(queue, squares.PartsArgs{Grad: b.Grads[0], Parts: b.Squares[0], Elems: 8416, Blocks: 1}) // window.mt:5
 	}
 }
 

@@ -1,0 +1,114 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/megatrain/mtc/compiler/ir"
+	"github.com/megatrain/mtc/runtime/ops/squares"
+	"github.com/megatrain/mtc/runtime/tensor"
+)
+
+// flushElems is how much of a gradient is complete before the sums of its squares are made: enough that
+// a launch fills a GPU, and so little that much of it is still in the cache in which a product left it.
+const flushElems = 4 << 20
+
+// squares puts behind the launches that complete gradients those that make the sums of their squares,
+// for the norm: block by block of each slab, as soon as no launch adds to a block any more. They run when
+// the function is called for the last time in a step (ir.IfWhole). Parts that no launch writes
+// are zeroed first of all.
+func (b *builder) squares(insts []*inst) []*inst {
+	fills := func(in *inst) bool { return in.guard >= 0 }
+	list := slices.DeleteFunc(slices.Clone(insts), func(in *inst) bool { return !fills(in) })
+	list = append(list, slices.DeleteFunc(slices.Clone(insts), fills)...)
+	after := make([][]*inst, len(list)) // what follows each launch
+	for s := range b.t.Slabs {
+		if !b.t.Slabs[s].Frozen {
+			b.slabSquares(s, list, after)
+		}
+	}
+	var out []*inst
+	for i, in := range list {
+		out = append(append(out, in), after[i]...)
+	}
+	return out
+}
+
+// slabSquares adds the sums of one slab.
+func (b *builder) slabSquares(slab int, list []*inst, after [][]*inst) {
+	last := lastWrites(list)
+	layout := b.t.Slabs[slab]
+	blocks := (layout.Elems + squares.Block - 1) / squares.Block
+	done := make([]int, blocks) // the launch behind which a block is complete
+	for k, i := range layout.Weights {
+		w := b.t.Graph.Weights[i]
+		at, n := layout.Offs[k], w.Shape.Elems()
+		for x := at / squares.Block; x <= (at+n-1)/squares.Block; x++ {
+			done[x] = max(done[x], last[b.dw[w]])
+		}
+	}
+	var ready []int64
+	for i := range list {
+		for x, at := range done {
+			if at == i {
+				ready = append(ready, int64(x))
+			}
+		}
+		end := i == len(list)-1 || !slices.ContainsFunc(done, func(at int) bool { return at > i })
+		if len(ready) == 0 || !end && int64(len(ready))*squares.Block < flushElems {
+			continue
+		}
+		slices.Sort(ready)
+		var ranges [][2]int64
+		for _, x := range ready {
+			if n := len(ranges); n > 0 && ranges[n-1][1] == x {
+				ranges[n-1][1]++
+				continue
+			}
+			ranges = append(ranges, [2]int64{x, x + 1})
+		}
+		for two := range slices.Chunk(ranges, 2) {
+			after[i] = append(after[i], b.partsOf(slab, layout.Elems, two))
+		}
+		ready = nil
+	}
+}
+
+// lastWrites says for each value which launch writes it last; in the loop over the head's chunks that
+// is the end of the loop.
+func lastWrites(list []*inst) map[*value]int {
+	loopEnd := -1
+	for i, in := range list {
+		if in.inLoop {
+			loopEnd = i
+		}
+	}
+	last := map[*value]int{}
+	for i, in := range list {
+		for _, o := range in.writes {
+			if last[o.v] = i; in.inLoop {
+				last[o.v] = loopEnd
+			}
+		}
+	}
+	return last
+}
+
+// partsOf is a launch over ranges of a slab's blocks.
+func (b *builder) partsOf(slab int, elems int64, ranges [][2]int64) *inst {
+	fixed := func(name string, r ir.Region, n int64) *value {
+		v := b.fixed(name, tensor.Type{DType: tensor.F32, Shape: tensor.Shape{{N: n}}}, pin{region: r, index: slab, filled: true, locked: true})
+		v.mutable = true
+		return v
+	}
+	if b.slabGrad[slab] == nil {
+		if b.slabGrad == nil {
+			b.slabGrad, b.slabParts = map[int]*value{}, map[int]*value{}
+		}
+		b.slabGrad[slab] = fixed("grad", ir.RSlabGrad, elems)
+		b.slabParts[slab] = fixed("squares", ir.RSquares, 2*((elems+squares.Block-1)/squares.Block))
+	}
+	return &inst{
+		call: squares.Call(elems, ranges...), launch: &squares.Def.Forward, span: b.t.Span, guard: -1, whole: slab + 1,
+		reads: []operand{{name: "grad", v: b.slabGrad[slab]}}, writes: []operand{{name: "parts", v: b.slabParts[slab]}},
+	}
+}
