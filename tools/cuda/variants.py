@@ -3,7 +3,8 @@
 
     tools/cuda/variants.py [--steps N] [--skip N] [--turns N] [--vocab V] PROGRAM SETTING...
 
-A setting is NAME=VALUE, several joined by commas, or - for none. Each turn runs the program once with each,
+A setting is NAME=VALUE, several joined by commas, or - for none; one that begins with @ is another build of
+the program, which runs instead. Each turn runs the program once with each,
 on the same random tokens; steps after the first SKIP count. Prints the least median of a step's ms of
 each setting's turns, and whether the losses have the bits of the first setting's. Exit 1 if not.
 """
@@ -29,6 +30,8 @@ def shard(path, vocab):
 
 def run(program, setting, steps, work, data, nth):
     env = dict(os.environ, XDG_CACHE_HOME=os.path.join(work, "cache"))
+    if setting.startswith("@"):
+        program, setting = os.path.abspath(setting[1:]), "-"
     env.update(s.split("=", 1) for s in setting.split(",") if s != "-")
     out = os.path.join(work, f"run{nth}")
     subprocess.run([program, "--data", data, "--eval-every", "0", "--no-save", "--no-memory-check", "--steps", str(steps), "--out", out],
