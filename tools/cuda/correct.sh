@@ -280,7 +280,7 @@ swept() {
 
 sanitized() { # TOOL PROGRAM STEPS
   local tool skip= name rc
-  tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer /opt/nvidia/*/compute-sanitizer 2>/dev/null | head -1)
+  tool=${SANITIZER:-$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer /opt/nvidia/*/compute-sanitizer 2>/dev/null | head -1)}
   [ -n "$tool" ] || { echo "compute-sanitizer is not on this machine"; return 1; }
   # The library's products are not ours to check, and take most of racecheck's time.
   if [ "$1" = racecheck ] && "$tool" --help 2>&1 | grep -q -- --kernel-name-exclude; then
@@ -291,17 +291,20 @@ sanitized() { # TOOL PROGRAM STEPS
     program "$2" --data "$work/text.txt" --eval-every 0 --no-save --out "$work/run/$2.$1" --steps "$3"
   rc=$?
   swept
+  # Racecheck of CUDA 13.0 (2025.3.1) ends so within a product of cuBLASLt, which it was told to leave alone.
+  ! grep -q 'Internal Sanitizer Error' "$work/log" || { "$tool" --version | grep Version; echo "failed by itself: 2026.4 does not (pip install nvidia-cuda-sanitizer-api; SANITIZER names it)"; return 1; }
   [ $rc -eq 0 ] && grep -q 'ERROR SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$work/log"
 }
 
 part_sanitize() {
   local name
-  for name in nano.bf16.stream nano.f32.resident; do
+  for name in nano.bf16.stream nano.f32.resident tiny.bf16; do
     check "memcheck: $name" "0 errors in 2 steps" sanitized memcheck $name 2
   done
-  check "memcheck: tiny.bf16" "0 errors in 2 steps" sanitized memcheck tiny.bf16 2
-  # Heads of 16 and of 64 elements run in kernels of their own.
-  for name in tiny.bf16 tiny.f32 tiny.bf16.wide; do
+  check "initcheck: nano.bf16.stream" "0 errors in 2 steps" sanitized initcheck nano.bf16.stream 2
+  check "synccheck: nano.bf16.stream" "0 errors in 2 steps" sanitized synccheck nano.bf16.stream 2
+  # Heads of 16, 32 and 64 elements run in kernels of their own.
+  for name in nano.bf16.stream nano.bf16.resident nano.f32.resident nano.f32.stream tiny.bf16 tiny.f32 tiny.bf16.wide; do
     check "racecheck: $name" "0 hazards in 1 step" sanitized racecheck $name 1
   done
 }

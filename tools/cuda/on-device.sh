@@ -12,7 +12,7 @@
 #   lost        a GPU that fails in a step
 #   errors      what is missing is named
 #   pinned      little memory that can be locked
-#   sanitize    compute-sanitizer's memcheck and racecheck on nano
+#   sanitize    compute-sanitizer on nano and smaller: memcheck, initcheck, synccheck, racecheck (SANITIZER: which one)
 #   seven       Qwen2.5 7B, streamed, 20 steps: needs `test-all.sh seven`
 #   peers       GPT-2 124M beside PyTorch: needs `test-all.sh peers` and tools/cuda/corpus.py's shard
 #   routers     models with a mixture of experts, and one such layer timed: needs `test-all.sh routers`
