@@ -1,12 +1,12 @@
 """Makes the text that the comparison of routers trains on: C sources and documentation below some
 folders, such as an unpacked linux-source-6.1 of Debian.
 
-  corpus.py OUT FOLDER... [--bytes 350000000] [--part 120000000]
+  corpus.py OUT FOLDER... [--bytes 270000000]
 
-OUT gets train-0.jsonl, train-1.jsonl and valid.jsonl, a document (a file) a line, and tokenizer.json,
+OUT gets train.jsonl and valid.jsonl, a document (a file) a line, and tokenizer.json,
 a byte-level BPE of 8,192 tokens trained on a part of train. Whether a file is taken, and on which side
-it falls, depends on the hash of its text alone: repeated files are taken once, 1 in 21 is held out,
-and train-0 is a sample of the whole that runs of tuning can do with. Left out are files over 150 kB,
+it falls, depends on the hash of its text alone: repeated files are taken once, 1 in 18 is held out.
+Left out are files over 150 kB,
 as those are mostly tables, and headers that are little but definitions of registers.
 """
 import argparse
@@ -30,8 +30,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("out")
     p.add_argument("folders", nargs="+")
-    p.add_argument("--bytes", type=int, default=350_000_000)
-    p.add_argument("--part", type=int, default=120_000_000)
+    p.add_argument("--bytes", type=int, default=270_000_000)
     a = p.parse_args()
     found = {}
     for folder in a.folders:
@@ -50,10 +49,10 @@ def main():
     taken, size = {}, 0
     for digest in sorted(found):
         if size < a.bytes:
-            taken[digest] = "valid" if digest[-1] < 12 else "train-0" if size < a.part else "train-1"
+            taken[digest] = "valid" if digest[-1] < 14 else "train"
             size += len(found[digest][1].encode())
     sample = []
-    sizes = {side: [0, 0] for side in ("train-0", "train-1", "valid")}
+    sizes = {side: [0, 0] for side in ("train", "valid")}
     files = {side: open(f"{a.out}/{side}.jsonl", "w", encoding="utf-8") for side in sizes}
     for digest in sorted(taken, key=lambda d: found[d][0]):  # in the order of their paths: packs best
         text, side = found[digest][1], taken[digest]

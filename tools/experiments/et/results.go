@@ -16,17 +16,19 @@ import (
 
 // result is what one run gave.
 type result struct {
-	Arm     string  `json:"arm"`
-	Seed    int64   `json:"seed"`
-	Steps   int64   `json:"steps"`
-	Eval    float64 `json:"eval"`  // evaluation loss at the end, causal
-	Train   float64 `json:"train"` // mean training loss of the last twentieth
-	Fan     float64 `json:"fan"`   // experts a token, mean of layers and of the run
-	MaxVio  float64 `json:"max_vio"`
-	CV      float64 `json:"cv"`
-	None    float64 `json:"none"` // share of tokens without a routed expert
-	Seconds float64 `json:"seconds"`
-	Rate    float64 `json:"tokens_per_s"` // of the fastest step
+	Arm     string    `json:"arm"`
+	Seed    int64     `json:"seed"`
+	Steps   int64     `json:"steps"`
+	Eval    float64   `json:"eval"`  // evaluation loss at the end, causal
+	Train   float64   `json:"train"` // mean training loss of the last twentieth
+	Fan     float64   `json:"fan"`   // experts a token, mean of layers and of the run
+	MaxVio  float64   `json:"max_vio"`
+	CV      float64   `json:"cv"`
+	None    float64   `json:"none"`            // share of tokens without a routed expert
+	Curve   []float64 `json:"curve"`           // mean training loss of each tenth of the run
+	Usage   []float64 `json:"usage,omitempty"` // experts a token in each tenth, mean of the layers
+	Seconds float64   `json:"seconds"`
+	Rate    float64   `json:"tokens_per_s"` // of the fastest step
 }
 
 // lines calls f for each line of a file of JSON.

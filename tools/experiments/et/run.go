@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// stretches is the number of parts of a run that results have means of.
+const stretches = 10
+
 func slug(name string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(name) }
 
 func command(cmd *exec.Cmd) error {
@@ -47,6 +50,13 @@ func program(o *options, m *manifest, a arm) error {
 		}
 	}
 	return command(exec.Command(o.mtc, args...))
+}
+
+func mean(x []float64) (m float64) {
+	for _, v := range x {
+		m += v / float64(len(x))
+	}
+	return m
 }
 
 // train runs one arm with one seed on one device and reads what it left.
@@ -88,9 +98,11 @@ func train(o *options, m *manifest, a arm, seed int64, device string) (result, e
 		return r, errors.New("the run has no losses")
 	}
 	r.Steps = int64(len(losses))
-	last := losses[len(losses)-max(1, len(losses)/20):]
-	for _, x := range last {
-		r.Train += x / float64(len(last))
+	r.Train = mean(losses[len(losses)-max(1, len(losses)/20):])
+	for i := range stretches {
+		if part := losses[len(losses)*i/stretches : len(losses)*(i+1)/stretches]; len(part) > 0 {
+			r.Curve = append(r.Curve, mean(part))
+		}
 	}
 	return r, routing(dir, &r)
 }
@@ -98,6 +110,7 @@ func train(o *options, m *manifest, a arm, seed int64, device string) (result, e
 // routing reads what the routers did: usage as the mean over the run, balance as in the last line.
 func routing(dir string, r *result) error {
 	var n, before float64
+	var pairs, steps [stretches]float64
 	err := lines(filepath.Join(dir, "moe.jsonl"), func(l map[string]any) {
 		layers, _ := l["layers"].([]any)
 		step, _ := l["step"].(float64)
@@ -113,6 +126,9 @@ func routing(dir string, r *result) error {
 		}
 		// A line is about the steps since the one before.
 		r.Fan += fan * (step - before)
+		at := min(int((step-1)*stretches/float64(r.Steps)), stretches-1)
+		pairs[at] += fan * (step - before)
+		steps[at] += step - before
 		n, before = n+step-before, step
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,6 +136,11 @@ func routing(dir string, r *result) error {
 	}
 	if n > 0 {
 		r.Fan /= n
+	}
+	for i := range stretches {
+		if steps[i] > 0 {
+			r.Usage = append(r.Usage, pairs[i]/steps[i])
+		}
 	}
 	return err
 }
