@@ -95,6 +95,7 @@ func write(out, path string, m *manifest, done []result) error {
 		fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f | %s | %+.4f | %s | %s |\n",
 			a.Name, len(evals), mean, sd, against(by, a.Name, m.Baseline), gap, against(gapOf, a.Name, m.Baseline), usage)
 	}
+	b.WriteString(curves(m, done))
 	fmt.Print("\n" + b.String())
 	if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
 		return err
