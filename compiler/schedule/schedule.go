@@ -111,7 +111,7 @@ func assemble(prog *ir.Program, o Options) (*builder, error) {
 	b.generate(plan.Prefill)
 	b.generate(plan.Decode)
 	if o.SaveKept != 0 && b.p.SavedLayers == 0 {
-		return nil, fmt.Errorf("no two layers keep what backward reads, so that nothing has to wait on the host: the others recompute")
+		return nil, fmt.Errorf("nothing has to wait on the host: no two equal layers keep what backward reads")
 	}
 	return b, memplan.Place(b.p, b.class)
 }

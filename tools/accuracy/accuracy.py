@@ -58,6 +58,10 @@ CASES = {
         # The host has 128 GiB; what the system and other processes take is left to them.
         "14b": ("qwen2.5-14b", [*H200, *batch(65536), "--device-memory", "138GiB", "--host-memory", "120GiB", "--set", "train.clip=1.0"], 4, 2, 150),
         "7b-24": ("qwen2.5-7b", [*SEVEN, "--device-memory", "24GiB"], 4, 2, 90),
+        # The last three layers keep what backward reads; of three among the others it waits on the host.
+        "7b-80": ("qwen2.5-7b", [*SEVEN, "--device-memory", "80GiB"], 4, 2, 90),
+        "7b-values": ("qwen2.5-7b", [*SEVEN, "--device-memory", "80GiB", "--host-memory", "120GiB", "--save-values", "3",
+                      "--recompute", ",".join(f"layer[{i}]" for i in range(27) if i not in (6, 13, 20))], 4, 2, 90),
         "14b-pinned": ("qwen2.5-14b", ["--target", "cuda", *batch(65536), "--device-memory", "138GiB", "--placement", "stream", "--recompute", "all", "--micro-batch", "8",
                        "--host-slots", "2", "--grad-home", "device", "--input-every", "2", "--resident", FIRST14, "--set", "train.clip=1.0"], 4, 2, 150),
     },

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make html: the pages of `mtc inspect --html` and `--moe` in a headless Chromium: console, keys, mouse,
 # search, both themes, contrast, narrow windows, print; and the traces of `--trace` in the trace
-# viewer that comes with Go. Screenshots go to build/html. Skips with
+# viewer that comes with Go, and in Perfetto's trace processor. Screenshots go to build/html. Skips with
 # a reason where there is no browser; MTC_BROWSER=required makes that a failure, and
 # MTC_BROWSER=install lets it install Debian's, as CI does.
 set -euo pipefail
@@ -40,6 +40,8 @@ page qwen2.5-72b models/qwen2.5-72b.mt --target cuda --placement stream --recomp
 cp tools/html/testdata/hostile.mt "$out/a<script>.mt"
 page hostile "$out/a<script>.mt" --placement stream
 timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/*.html "$out"/*.json
+# The same traces in Perfetto's trace processor, where its page and node can be had.
+timeout 300 python3 tools/trace/check.py "$mtc" "$out"/{nano,qwen2.5-72b,hostile}
 # A run that measured: the program is built for it.
 if [ "${MTC_BROWSER:-}" = required ] || [ "${MTC_BROWSER:-}" = install ]; then
   "$mtc" compile models/nano.mt --placement stream -o "$out/build" >/dev/null
@@ -47,6 +49,7 @@ if [ "${MTC_BROWSER:-}" = required ] || [ "${MTC_BROWSER:-}" = install ]; then
   "$mtc" inspect "$out/run" --html "$out/run.html" >/dev/null
   "$mtc" inspect "$out/run" --trace "$out/run.json" >/dev/null
   timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/run.{html,json}
+  timeout 300 python3 tools/trace/check.py "$mtc" "$out/run"
   # What the routers of a run did: thresholds, with experts by token loss, and top-k with its biases and losses.
   "$mtc" compile models/et_moe_nano.mt --set L=3 --set D=64 --set train.seq=64 --set "train.batch=8 rows" -o "$out/moe" >/dev/null
   "$mtc" run "$out/moe" --data 'models/*.mt' --steps 40 --eval-every 20 --out "$out/moe-run" >/dev/null
