@@ -91,178 +91,223 @@ struct Sum {
 // the passes the first HELD stay in its registers, where the row is aligned; those after them in shared
 // memory, as many as there is room for.
 extern __shared__ uint4 kept_words[];
-#define STEP ((i64)THREADS * E)
+#define STEP (THREADS * E)
 #ifdef MTC_F32
 #define HELD 0
 #else
 #define HELD (THREADS == 1024 ? 5 : 0)  // such rows have more
 #endif
+#define ROOM (S1 * 1024 / (int)sizeof(act_t) / STEP * STEP)
 
 // kept is where the element at is kept, if there is room.
-__device__ __forceinline__ act_t* kept(i64 at) { return (act_t*)kept_words + (at - HELD * STEP); }
-__device__ __forceinline__ bool is_kept(i64 at) {
-    constexpr i64 ROOM = S1 * 1024 / (i64)sizeof(act_t) / STEP * STEP;
-    return ROOM > 0 && at >= HELD * STEP && at < HELD * STEP + ROOM;
-}
+__device__ __forceinline__ act_t* kept(int at) { return (act_t*)kept_words + (at - HELD * STEP); }
+__device__ __forceinline__ bool is_kept(int at) { return ROOM > 0 && at >= HELD * STEP && at < HELD * STEP + ROOM; }
 
 // AHEAD is how many units of a row a thread reads before it uses the first: with 512 threads half of
-// a row of 50,257.
-#define AHEAD (THREADS == 512 ? 7 : 4)
+// a row of 50,257 for a loss, and few for an evaluation, whose blocks are many.
+template <bool KEEP> constexpr int AHEAD = KEEP && THREADS == 512 ? 7 : 4;
 
-// Row is what a thread holds of a row, and whether it does.
+// Row is a row of v logits as a thread sees it: whole says that it is aligned.
 template <int N> struct Row {
-    Unit<act_t> held[N ? N : 1];
+    const act_t* x;
+    int v;
     bool whole;
-};
+    Unit<act_t> held[N ? N : 1];
 
-// row_sum is the maximum of a row and its sum of exponentials, the same in all threads. KEEP says
-// that a second pass follows.
-template <bool KEEP, int N> __device__ __forceinline__ Sum row_sum(const act_t* row, i64 v, Row<N>& mine) {
-    Sum s = {LOWEST, 0.0f};
-    const bool whole = mine.whole = aligned(bits_of(row));
-    const i64 first = (i64)threadIdx.x * E;
-    auto one = [&](i64 at) {
-        float x[E];
-        load_row(row + at, v - at, x);
-        if (KEEP && is_kept(at)) store<E>(kept(at), x);
-        s.add(x);
-    };
-    if (!whole) {
-        for (i64 at = first; at < v; at += STEP) one(at);
-    } else {
+    // The units that are held are under way from here on.
+    __device__ __forceinline__ Row(const act_t* x, int v, bool whole) : x(x), v(v), whole(whole) {
         if constexpr (N > 0) {
+            if (!whole) return;
 #pragma unroll
-            for (int k = 0; k < N; k++) mine.held[k].ld(row + first + k * STEP);
-            __syncwarp();  // the compiler must not put off reads until they are used
-#pragma unroll
-            for (int k = 0; k < N; k++) s.add(mine.held[k]);
+            for (int k = 0; k < N; k++) held[k].ld(x + first() + k * STEP);
         }
-        for (i64 base = N * STEP; base < v; base += AHEAD * STEP) {  // as often in all lanes
-            const i64 at = base + first;
-            Unit<act_t> w[AHEAD];
-#pragma unroll
-            for (int k = 0; k < AHEAD; k++)
-                if (at + k * STEP + E <= v) w[k].ld(row + at + k * STEP);
-            __syncwarp();
-#pragma unroll
-            for (int k = 0; k < AHEAD; k++) {
-                if (at + k * STEP + E > v) break;
-                if (KEEP && is_kept(at + k * STEP)) w[k].st(kept(at + k * STEP));
-                s.add(w[k]);
-            }
-        }
-        // What is less than a unit at the end belongs to the thread that would have the unit.
-        const i64 last = v / E;
-        if (v % E && last % THREADS == threadIdx.x) one(last * E);
     }
-    const float top = block_max<THREADS>(s.top);
-    return Sum{top, block_sum<THREADS>(s.sum * exp_of(s.top - top))};
-}
+    static __device__ __forceinline__ int first() { return threadIdx.x * E; }
+
+    // What is less than a unit at the end belongs to the thread that would have the unit.
+    __device__ __forceinline__ bool has_rest() const { return v % E && v / E % THREADS == threadIdx.x; }
+    __device__ __forceinline__ int rest() const { return v / E * E; }
+
+    // sum is the maximum and the sum of exponentials, the same in all threads. KEEP says that a second
+    // pass follows.
+    template <bool KEEP> __device__ __forceinline__ Sum sum() const {
+        Sum s = {LOWEST, 0.0f};
+        auto one = [&](int at) {
+            float u[E];
+            load_row(x + at, v - at, u);
+            if (KEEP && is_kept(at)) store<E>(kept(at), u);
+            s.add(u);
+        };
+        if (!whole) {
+            for (int at = first(); at < v; at += STEP) one(at);
+        } else {
+            if constexpr (N > 0) {
+#pragma unroll
+                for (int k = 0; k < N; k++) s.add(held[k]);
+            }
+            constexpr int A = AHEAD<KEEP>;
+            for (int base = N * STEP; base < v; base += A * STEP) {  // as often in all lanes
+                const int at = base + first();
+                Unit<act_t> w[A];
+#pragma unroll
+                for (int k = 0; k < A; k++)
+                    if (at + k * STEP + E <= v) w[k].ld(x + at + k * STEP);
+                __syncwarp();  // the compiler must not put off reads until they are used
+#pragma unroll
+                for (int k = 0; k < A; k++) {
+                    if (at + k * STEP + E > v) break;
+                    if (KEEP && is_kept(at + k * STEP)) w[k].st(kept(at + k * STEP));
+                    s.add(w[k]);
+                }
+            }
+            if (has_rest()) one(rest());
+        }
+        const float top = block_max<THREADS>(s.top);
+        return Sum{top, block_sum<THREADS>(s.sum * exp_of(s.top - top))};
+    }
+};
 
 // loss_of is a row's loss, or 0 for a row without a target; work[row] keeps it for the sum.
 __device__ __forceinline__ double loss_of(Sum s, float hit) { return ((double)s.top - (double)hit) + log((double)s.sum); }
 
-__device__ __forceinline__ int target_of(const Args& a, i64 row) {
-    const int t = ((const int*)a.p[1])[row];
-    if (t >= a.i[1]) __trap();
-    return t;
-}
-
 // p = {logits, targets i32, partials f64[2]}, i = {rows, V, pitch: elements from one row to the next}.
 extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_eval(Args a) {
-    const i64 row = blockIdx.x, v = a.i[1];
-    const int target = target_of(a, row);
+    const i64 at = blockIdx.x;
+    const int target = ((const int*)a.p[1])[at];
+    const act_t* logits = (const act_t*)a.p[0] + at * a.i[2];
+    if (target >= a.i[1]) __trap();
     double* losses = (double*)a.work;
     if (target < 0) {
-        if (threadIdx.x == 0) losses[row] = 0.0;
+        if (threadIdx.x == 0) losses[at] = 0.0;
         return;
     }
-    const act_t* logits = (const act_t*)a.p[0] + row * a.i[2];
-    Row<0> mine;
-    const Sum s = row_sum<false>(logits, v, mine);
-    if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
+    const float hit = to_f(logits[target]);
+    const Sum s = Row<0>(logits, (int)a.i[1], aligned(bits_of(logits))).sum<false>();
+    if (threadIdx.x == 0) losses[at] = loss_of(s, hit);
 }
 
-// p = {logits, targets i32, partials f64[2], scalars f64, dlogits}; dlogits may be logits. The
-// scalar 2 is plan.ScalarInvTokens.
-extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) crossentropy_loss(Args a) {
-    const i64 row = blockIdx.x, v = a.i[1];
-    const int target = target_of(a, row);
-    double* losses = (double*)a.work;
-    const act_t* logits = (const act_t*)a.p[0] + row * a.i[2];
-    act_t* d = (act_t*)a.p[4] + row * a.i[2];
-    for (i64 at = v + threadIdx.x; at < a.i[2]; at += THREADS) d[at] = from_f<act_t>(0.f);  // a product may run over the gap
-    if (target < 0) {
-        const float zero[E] = {0, 0, 0, 0, 0, 0, 0, 0};
-        for (i64 at = threadIdx.x * E; at < v; at += STEP) store_row(d + at, v - at, zero);
-        if (threadIdx.x == 0) losses[row] = 0.0;
-        return;
-    }
-    Row<HELD> mine;
-    const Sum s = row_sum<true>(logits, v, mine);
-    if (threadIdx.x == 0) losses[row] = loss_of(s, to_f(logits[target]));
-    __syncthreads();  // the target's logit is read before its gradient takes the place
-    const double inv_tokens = ((const double*)a.p[3])[2];
-    const float inv = (float)inv_tokens, scale = (float)(inv_tokens / (double)s.sum);
-    auto read = [=](i64 at, float (&x)[E]) {
-        if (is_kept(at)) {
-            load<E>(kept(at), x);
-        } else {
-            load_row(logits + at, v - at, x);
-        }
-    };
-    auto write = [=](i64 at, float (&x)[E]) {
+// Gradient turns logits into their gradients.
+struct Gradient {
+    float top, scale, inv;
+    int target;
+    __device__ __forceinline__ void of(int at, float (&x)[E]) const {
 #pragma unroll
-        for (int k = 0; k < E; k++) x[k] = exp_of(x[k] - s.top) * scale;
-        if ((u64)(target - at) < E) {
+        for (int k = 0; k < E; k++) x[k] = exp_of(x[k] - top) * scale;
+        if ((u32)(target - at) < E) {
 #pragma unroll
             for (int k = 0; k < E; k++)
                 if (at + k == target) x[k] -= inv;
         }
-        store_row(d + at, v - at, x);
-    };
-    const i64 first = (i64)threadIdx.x * E;
-    if constexpr (HELD > 0) {
-        if (mine.whole) {
+    }
+};
+
+// p = {logits, targets i32, partials f64[2], scalars f64, dlogits}; dlogits may be logits. The
+// scalar 2 is plan.ScalarInvTokens.
+extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) crossentropy_loss(Args a) {
+    const i64 row = blockIdx.x;
+    const int v = (int)a.i[1];
+    // All that a row waits for is asked for at once: what it is without a target is read in vain.
+    const int target = ((const int*)a.p[1])[row];
+    const float inv = (float)((const double*)a.p[3])[2];
+    const act_t* logits = (const act_t*)a.p[0] + row * a.i[2];
+    act_t* d = (act_t*)a.p[4] + row * a.i[2];
+    const Row<HELD> x(logits, v, aligned(bits_of(logits) | bits_of(d)));
+    for (i64 at = v + threadIdx.x; at < a.i[2]; at += THREADS) d[at] = from_f<act_t>(0.f);  // a product may run over the gap
+    if (target >= v) __trap();
+    double* losses = (double*)a.work;
+    if (target < 0) {
+        const float zero[E] = {0, 0, 0, 0, 0, 0, 0, 0};
+        for (int at = x.first(); at < v; at += STEP) store_row(d + at, v - at, zero);
+        if (threadIdx.x == 0) losses[row] = 0.0;
+        return;
+    }
+    const float hit = to_f(logits[target]);  // before its gradient takes the place
+    const Sum s = x.sum<true>();
+    const Gradient g = {s.top, inv / s.sum, inv, target};
+    if (!x.whole) {
+        for (int at = x.first(); at < v; at += STEP) {
+            float u[E];
+            if (is_kept(at)) {
+                load<E>(kept(at), u);
+            } else {
+                load_row(logits + at, v - at, u);
+            }
+            g.of(at, u);
+            store_row(d + at, v - at, u);
+        }
+    } else {
+        if constexpr (HELD > 0) {
 #pragma unroll
             for (int k = 0; k < HELD; k++) {
-                float x[E];
-                unpack<E>(mine.held[k], x, act_t());
-                write(first + k * STEP, x);
+                float u[E];
+                unpack<E>(x.held[k], u, act_t());
+                g.of(x.first() + k * STEP, u);
+                store<E>(d + x.first() + k * STEP, u);
             }
         }
+        const int units = v / E * E, end = min(units, HELD * STEP + ROOM);
+        int at = x.first() + HELD * STEP;
+#pragma unroll 2
+        for (; at < end; at += STEP) {
+            float u[E];
+            load<E>(kept(at), u);
+            g.of(at, u);
+            store<E>(d + at, u);
+        }
+        // What was not kept.
+        for (; at < units; at += 2 * STEP) {
+            float u[E], w[E];
+            const bool two = at + STEP < units;
+            load<E>(logits + at, u);
+            if (two) load<E>(logits + at + STEP, w);
+            g.of(at, u);
+            store<E>(d + at, u);
+            if (!two) break;
+            g.of(at + STEP, w);
+            store<E>(d + at + STEP, w);
+        }
+        if (x.has_rest()) {
+            float u[E];
+            load_row(logits + x.rest(), v - x.rest(), u);
+            g.of(x.rest(), u);
+            store_row(d + x.rest(), v - x.rest(), u);
+        }
     }
-    for (i64 at = first + (mine.whole ? HELD * STEP : 0); at < v; at += 2 * STEP) {
-        float x[E], y[E];
-        const bool two = at + STEP < v;
-        read(at, x);
-        if (two) read(at + STEP, y);
-        write(at, x);
-        if (two) write(at + STEP, y);
-    }
+    if (threadIdx.x == 0) losses[row] = loss_of(s, hit);
 }
 
 // The second launch, one block: partials += {losses, targets}. Rows are added in groups of 32, each
 // in one order, and the groups one after the other: chunks of whole groups give the same bits as
 // all rows at once.
 extern "C" __global__ void __launch_bounds__(1024) crossentropy_sum(Args a) {
-    __shared__ double some[32], has[32];
+    constexpr int TIMES = 8;
+    __shared__ double some[TIMES][32], has[TIMES][32];
     const double* losses = (const double*)a.work;
+    const int* targets = (const int*)a.p[1];
     double* partials = (double*)a.p[2];
-    double sum = 0.0, count = 0.0;
-    if (threadIdx.x == 0) sum = partials[0], count = partials[1];
-    for (i64 first = 0; first < a.i[0]; first += 1024) {
-        const i64 r = first + threadIdx.x;
-        const bool in = r < a.i[0];
-        const double loss = warp_sum(in ? losses[r] : 0.0);
-        const double n = warp_sum(in && ((const int*)a.p[1])[r] >= 0 ? 1.0 : 0.0);
-        __syncthreads();
-        if (threadIdx.x % 32 == 0) some[threadIdx.x / 32] = loss, has[threadIdx.x / 32] = n;
-        __syncthreads();
-        if (threadIdx.x == 0) {
+    // One thread adds the losses, another the targets.
+    const int adds = threadIdx.x == 0 ? 0 : threadIdx.x == 32 ? 1 : -1;
+    double sum = adds >= 0 ? partials[adds] : 0.0;
+    for (i64 first = 0; first < a.i[0]; first += TIMES * 1024) {
+        double loss[TIMES], n[TIMES];
 #pragma unroll
-            for (int k = 0; k < 32; k++) sum += some[k], count += has[k];
+        for (int t = 0; t < TIMES; t++) {
+            const i64 r = first + t * 1024 + threadIdx.x;
+            loss[t] = r < a.i[0] ? losses[r] : 0.0, n[t] = r < a.i[0] && targets[r] >= 0 ? 1.0 : 0.0;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int t = 0; t < TIMES; t++) {
+            if (first + t * 1024 >= a.i[0]) break;
+            const double l = warp_sum(loss[t]), m = warp_sum(n[t]);
+            if (threadIdx.x % 32 == 0) some[t][threadIdx.x / 32] = l, has[t][threadIdx.x / 32] = m;
+        }
+        __syncthreads();
+        const double(*from)[32] = adds ? has : some;
+        for (int t = 0; adds >= 0 && t < TIMES && first + t * 1024 < a.i[0]; t++) {
+#pragma unroll
+            for (int k = 0; k < 32; k++) sum += from[t][k];
         }
     }
-    if (threadIdx.x == 0) partials[0] = sum, partials[1] = count;
+    if (adds >= 0) partials[adds] = sum;
 }

@@ -9,9 +9,7 @@
 //mtc:spec 32 2
 //mtc:spec 32 3
 //mtc:spec 32 4
-//mtc:spec 32 8
-//mtc:spec 64 7
-//mtc:spec 128 8
+//mtc:spec 128 4
 //mtc:spec 224 2
 //mtc:spec 512 2
 //mtc:spec 1024 8

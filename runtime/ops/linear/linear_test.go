@@ -40,6 +40,7 @@ func TestLinear(t *testing.T) {
 		}},
 		Wide: []optest.Good{
 			{Name: "wide", In: []tensor.Type{optest.F32(24)}, Attr: map[string]op.Value{"out": *op.IntValue(272), "bias": *op.BoolValue(true)}, Batch: 2, Seq: 97},
+			{Name: "wide bias", In: []tensor.Type{optest.F32(8)}, Attr: map[string]op.Value{"out": *op.IntValue(2120), "bias": *op.BoolValue(true)}, Batch: 2, Seq: 151},
 			{Name: "wide odd", In: []tensor.Type{optest.F32(5)}, Attr: map[string]op.Value{"out": *op.IntValue(517), "bias": *op.BoolValue(true)}, Batch: 1, Seq: 67},
 		},
 		Bad: []optest.Bad{

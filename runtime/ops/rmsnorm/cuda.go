@@ -16,11 +16,11 @@ var (
 	sweepCUDA    = &device.Source{
 		Text: text, Func: "rmsnorm_backward", Spec: spec,
 		Grid: func(a *device.Args) device.Grid {
-			lanes, units := grid.Team(a.I[2])
+			lanes, units := grid.SweepTeam(a.I[2])
 			return grid.Sweep(groups(a), lanes, units, 1)
 		},
 		Work: func(a *device.Args) int64 {
-			lanes, units := grid.Team(a.I[2])
+			lanes, units := grid.SweepTeam(a.I[2])
 			return grid.SweepWork(groups(a), lanes, units, 1, a.I[2])
 		},
 		Next: &device.Source{Text: text, Func: "rmsnorm_backward_sums", Spec: spec, Grid: ends},
@@ -36,7 +36,7 @@ var (
 
 // pick takes the sweep where groups are held and aligned.
 func pick(_ device.Target, a *device.Args) *device.Source {
-	lanes, units := grid.Team(a.I[2])
+	lanes, units := grid.SweepTeam(a.I[2])
 	switch {
 	case a.P[7].Nil():
 		return inputCUDA
@@ -60,12 +60,12 @@ func forwardTeams(a *device.Args) device.Grid {
 }
 
 func spec(a *device.Args) [4]int64 {
-	lanes, units := grid.Team(a.I[2])
+	lanes, units := grid.SweepTeam(a.I[2])
 	return [4]int64{lanes, units}
 }
 
 func teams(a *device.Args) device.Grid {
-	lanes, _ := grid.Team(a.I[2])
+	lanes, _ := grid.SweepTeam(a.I[2])
 	return grid.Rows(groups(a), lanes)
 }
 

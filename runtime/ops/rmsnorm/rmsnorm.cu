@@ -8,10 +8,9 @@
 //mtc:spec 16 1
 //mtc:spec 32 2
 //mtc:spec 32 4
-//mtc:spec 32 8
-//mtc:spec 64 7
-//mtc:spec 128 8
-//mtc:spec 224 2
+//mtc:spec 128 4
+//mtc:spec 448 1
+//mtc:spec 512 1
 //mtc:spec 512 2
 //mtc:spec 1024 8
 #define LANES (S0 ? S0 : 32)
@@ -112,17 +111,19 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
     for (int k = 0; k < UNITS; k++)
 #pragma unroll
         for (int e = 0; e < 8; e++) dw[k][e] = 0.0f;
-    // A team that is a block and has a multiprocessor to itself waits for its sums: it reads the next row before.
-    constexpr bool AHEAD = LANES > 32 && sweep_share<LANES, UNITS, 1> == 1;
+    // Where few share a multiprocessor, and where a team holds little, the next row is read before this
+    // one's sum is waited for.
+    constexpr bool AHEAD = LANES > 32 ? sweep_share<LANES, UNITS, 1> <= 2 : UNITS == 1;
     using Row = Kept<act_t, LANES, UNITS, true>;
     const act_t *xs = (const act_t*)a.p[0], *dys = (const act_t*)a.p[3], *adds = (const act_t*)a.p[4];
-    const int lane = Team<LANES>(rows).lane;
+    const Team<LANES> first(rows);
+    const int lane = first.lane;
     const Weights<LANES, UNITS, (UNITS <= 2 && sweep_share<LANES, UNITS, 1> < 4)> kept((const wgt_t*)a.p[1], n, lane);
     auto part = [&](const act_t* t, i64 row) { return Row(t && row < rows ? t + row * n : nullptr, n, lane); };
-    Row nextx = part(AHEAD ? xs : nullptr, blockIdx.x), nextdy = part(AHEAD ? dys : nullptr, blockIdx.x), nextmore = part(AHEAD ? adds : nullptr, blockIdx.x);
+    Row nextx = part(AHEAD ? xs : nullptr, first.row), nextdy = part(AHEAD ? dys : nullptr, first.row), nextmore = part(AHEAD ? adds : nullptr, first.row);
     const float* invs = (const float*)a.p[2];
     const float per = 1.0f / (float)n;
-    float nextinv = AHEAD ? invs[blockIdx.x] : 0.0f;
+    float nextinv = AHEAD ? invs[first.row] : 0.0f;
     bool odd = false;
     for (i64 block = blockIdx.x; block < blocks; block += gridDim.x, odd = !odd) {
         const Team<LANES> team(rows, block);
@@ -131,9 +132,9 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
         const Row x = AHEAD ? nextx : part(xs, team.row), dy = AHEAD ? nextdy : part(dys, team.row), more = AHEAD ? nextmore : part(adds, team.row);
         const float inv = AHEAD ? nextinv : invs[team.row];
         if (AHEAD) {
-            const i64 next = block + gridDim.x;
+            const i64 next = Team<LANES>(rows, block + gridDim.x).row;
             nextx = part(xs, next), nextdy = part(dys, next), nextmore = part(adds, next);
-            if (next < rows) nextinv = invs[next];
+            nextinv = invs[next];
         }
         float dot = 0.0f;
         each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {

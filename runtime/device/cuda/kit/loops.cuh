@@ -325,7 +325,7 @@ template <int LANES, int UNITS> constexpr bool sweeps = UNITS > 0 && UNITS <= 4 
 // sweep_share is how many blocks share a multiprocessor, by the registers that they need for SUMS
 // sums of a column. Blocks of one sum are many: while some wait for the sums of a row, others read.
 template <int LANES, int UNITS, int SUMS> constexpr int sweep_share =
-    LANES <= 32 ? (UNITS == 1 ? 3 : UNITS <= 3 ? 2 : 1) : LANES <= 256 && UNITS <= 2 ? (SUMS == 1 ? 4 : 2) : 1;
+    LANES <= 32 ? (UNITS == 1 ? 3 : UNITS <= 3 ? 2 : 1) : LANES <= 256 && UNITS <= 2 ? (SUMS == 1 ? 4 : 2) : UNITS == 1 ? 2 : 1;
 
 // sweep_blocks is the number of blocks over n rows: those that a GPU with 132 multiprocessors
 // holds at once.

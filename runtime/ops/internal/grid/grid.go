@@ -67,12 +67,22 @@ func Team(n int64) (lanes, units int64) {
 // other, and what a lane has besides is held less often, so that more rows are read at once.
 func ForwardTeam(n int64) (lanes, units int64) {
 	lanes, units = Team(n)
-	if u := n / 8; units > 0 && lanes > 32 && u <= maxBlock*maxUnits {
-		lanes = ceil(ceil(u, maxUnits), 32) * 32
+	if u := n / 8; units > 0 && lanes > 32 && u <= maxBlock*smallUnits {
+		lanes = ceil(ceil(u, smallUnits), 32) * 32
 		return lanes, ceil(u, lanes)
 	}
 	if units == 1 && lanes > 4 { // a head: two units a lane, for more reads in flight
 		return lanes / 2, 2
+	}
+	return lanes, units
+}
+
+// SweepTeam is Team where one sum is kept for each column: with one unit a lane there are registers to
+// read the next row in.
+func SweepTeam(n int64) (lanes, units int64) {
+	lanes, units = Team(n)
+	if u := n / 8; units == 2 && lanes > 32 && u <= maxBlock {
+		return ceil(u, 32) * 32, 1
 	}
 	return lanes, units
 }
@@ -107,7 +117,7 @@ func sweepBlocks(n, lanes, units, sums int64) int64 {
 		share = 2
 	case lanes > 32 && lanes <= 256 && units <= 2 && sums == 1:
 		share = 4
-	case lanes > 32 && lanes <= 256 && units <= 2:
+	case lanes > 32 && lanes <= 256 && units <= 2, lanes > 32 && units == 1:
 		share = 2
 	}
 	if lanes <= 32 {

@@ -24,7 +24,7 @@ func TestTeam(t *testing.T) {
 
 // TestForwardTeam: heads have two units a lane; others are held as backward holds them.
 func TestForwardTeam(t *testing.T) {
-	for _, c := range [][3]int64{{8, 1, 1}, {64, 4, 2}, {128, 8, 2}, {768, 32, 3}, {2048, 32, 8}, {3584, 64, 7}, {4096, 64, 8}, {8192, 128, 8}, {32768, 512, 8}, {65536, 1024, 8}, {1001, 32, 0}} {
+	for _, c := range [][3]int64{{8, 1, 1}, {64, 4, 2}, {128, 8, 2}, {768, 32, 3}, {2048, 64, 4}, {3584, 128, 4}, {4096, 128, 4}, {8192, 256, 4}, {16384, 512, 4}, {32768, 512, 8}, {65536, 1024, 8}, {1001, 32, 0}} {
 		if lanes, units := ForwardTeam(c[0]); lanes != c[1] || units != c[2] {
 			t.Errorf("a row of %d: %d lanes of %d units, want %v", c[0], lanes, units, c[1:])
 		}
