@@ -22,6 +22,7 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/layernorm"
 	"github.com/megatrain/mtc/runtime/ops/linear"
 	"github.com/megatrain/mtc/runtime/ops/mul"
+	"github.com/megatrain/mtc/runtime/ops/qkrope"
 	"github.com/megatrain/mtc/runtime/ops/relu"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
 	"github.com/megatrain/mtc/runtime/ops/rope"
@@ -46,6 +47,7 @@ var launchers = map[string]any{
 	"linear.ForwardGelu": linear.ForwardGelu, "linear.BackwardInputGelu": linear.BackwardInputGelu,
 	"mul.Forward": mul.Forward, "mul.BackwardA": mul.BackwardA, "mul.BackwardB": mul.BackwardB,
 	"relu.Forward": relu.Forward, "relu.Backward": relu.Backward,
+	"qk_rope.Forward": qkrope.Forward, "qk_rope.Backward": qkrope.Backward,
 	"rmsnorm.Forward": rmsnorm.Forward, "rmsnorm.Backward": rmsnorm.Backward,
 	"rope.Forward": rope.Forward, "rope.Backward": rope.Backward, "scale.Forward": scale.Forward, "scale.Backward": scale.Backward,
 	"silu.Forward": silu.Forward, "silu.Backward": silu.Backward, "softcap.Forward": softcap.Forward, "softcap.Backward": softcap.Backward,

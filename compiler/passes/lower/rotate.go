@@ -153,9 +153,16 @@ func fuseTurns(list []*inst, turns []*turn, launch *op.Launch) []*inst {
 	return slices.DeleteFunc(out, func(in *inst) bool { return gone[in] })
 }
 
-// matches tells whether one launch can take both: of one norm, layout and table, and with
-// gradients of weights of their own.
+// matches tells whether one launch can take both: of one norm, layout and table, neither made of
+// the other, and with gradients of weights of their own.
 func (q *turn) matches(k *turn) bool {
+	for _, a := range q.launches() {
+		for _, b := range k.launches() {
+			if touch(a.writes, b.reads) || touch(a.writes, b.adds) {
+				return false
+			}
+		}
+	}
 	a, b := q.rope, k.rope
 	if q.norm != k.norm || a.call.Int("hd") != b.call.Int("hd") || a.call.Word("layout") != b.call.Word("layout") ||
 		a.readOf("cs") != b.readOf("cs") || a.readOf("starts") != b.readOf("starts") {

@@ -37,8 +37,7 @@ func (b *builder) squares(insts []*inst) []*inst {
 func (b *builder) slabSquares(slab int, list []*inst, after [][]*inst) {
 	last := lastWrites(list)
 	layout := b.t.Slabs[slab]
-	blocks := (layout.Elems + squares.Block - 1) / squares.Block
-	done := make([]int, blocks) // the launch behind which a block is complete
+	done := make([]int, (layout.Elems+squares.Block-1)/squares.Block) // the launch behind which a block is complete
 	for k, i := range layout.Weights {
 		w := b.t.Graph.Weights[i]
 		at, n := layout.Offs[k], w.Shape.Elems()
@@ -46,31 +45,42 @@ func (b *builder) slabSquares(slab int, list []*inst, after [][]*inst) {
 			done[x] = max(done[x], last[b.dw[w]])
 		}
 	}
-	var ready []int64
 	for i := range list {
-		for x, at := range done {
-			if at == i {
-				ready = append(ready, int64(x))
-			}
-		}
-		end := i == len(list)-1 || !slices.ContainsFunc(done, func(at int) bool { return at > i })
-		if len(ready) == 0 || !end && int64(len(ready))*squares.Block < flushElems {
-			continue
-		}
-		slices.Sort(ready)
-		var ranges [][2]int64
-		for _, x := range ready {
-			if n := len(ranges); n > 0 && ranges[n-1][1] == x {
-				ranges[n-1][1]++
-				continue
-			}
-			ranges = append(ranges, [2]int64{x, x + 1})
-		}
-		for two := range slices.Chunk(ranges, 2) {
+		for two := range slices.Chunk(readyBlocks(done, i, flushElems/squares.Block), 2) {
 			after[i] = append(after[i], b.partsOf(slab, layout.Elems, two))
 		}
-		ready = nil
 	}
+}
+
+// readyBlocks are the ranges of blocks whose sums are made behind launch i: those that are complete by
+// then and were not when the ones before were made, if they are enough or the last.
+func readyBlocks(done []int, i int, enough int64) [][2]int64 {
+	var ready []int64
+	end := true
+	for at := 0; at <= i; at++ {
+		if int64(len(ready)) >= enough {
+			ready = nil // made behind an earlier one
+		}
+		for x, d := range done {
+			if d == at {
+				ready = append(ready, int64(x))
+			}
+			end = end && d <= i
+		}
+	}
+	if !slices.Contains(done, i) || int64(len(ready)) < enough && !end {
+		return nil
+	}
+	slices.Sort(ready)
+	var ranges [][2]int64
+	for _, x := range ready {
+		if n := len(ranges); n > 0 && ranges[n-1][1] == x {
+			ranges[n-1][1]++
+			continue
+		}
+		ranges = append(ranges, [2]int64{x, x + 1})
+	}
+	return ranges
 }
 
 // lastWrites says for each value which launch writes it last; in the loop over the head's chunks that
