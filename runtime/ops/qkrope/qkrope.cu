@@ -220,7 +220,7 @@ template <int UNITS> __device__ __forceinline__ void forward(const Args& a) {
     });
     s = team.sum(s);
     // A sum beyond float must not pass as a row of zeros.
-    const float inv = s > 3.4e38f ? nanf("") : 1.0f / sqrtf(s / (float)n + a.f[0]);
+    const float inv = s > 3.4e38f ? nanf("") : inv_root(s * (1.0f / (float)n) + a.f[0]);
     __syncwarp();  // a lane reads what another one may store to
     if (!team.live) return;
     act_t* y = (act_t*)a.p[2 + side] + group.at;
@@ -297,7 +297,7 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
                 if (team.live) dw[k][e] += g[k][e] * (v[k][e] * inv);
             }
         });
-        const float mean = team.sum(dot) * inv / (float)n;
+        const float mean = team.sum(dot) * inv * (1.0f / (float)n);
         __syncwarp();  // a lane reads what another one may store to
         if (!team.live) continue;
         act_t* dx = (act_t*)a.p[12 + side] + group.at;
