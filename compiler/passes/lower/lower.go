@@ -9,7 +9,8 @@
 //	dtypes      gives every value its element type by its role
 //	templates   equal units share one template; parameters get their slabs
 //	gradients   differentiates each template: forward, backward, what is saved between them,
-//	            or a function that makes again only what backward reads
+//	            or a function that makes again only what backward reads; rotations of q and k are
+//	            fused (rotate.go), sums of squares follow gradients (squares.go)
 //	head        last linear, loss and their gradients in one function over chunks of rows
 //	infer       forward for generation: one sequence, a cache instead of earlier rows
 //	checknan    where it is asked for, a check behind every launch
@@ -19,7 +20,7 @@
 // gradients included, so that what may share memory follows from lifetimes alone.
 //
 // The passes know no op by name, except those they insert or rewrite: add and copy where
-// gradients meet, fill, swiglu and crossentropy, and linear, scale and add for adapters.
+// gradients meet, fill, swiglu, rope, rmsnorm and crossentropy, and linear, scale and add for adapters.
 package lower
 
 import (
