@@ -128,7 +128,7 @@ func New(o Options) (*Device, error) {
 	if o.Jitter == 0 {
 		o.Jitter, _ = strconv.ParseInt(os.Getenv("MTC_CUDA_JITTER"), 10, 64)
 	}
-	d.graphs = os.Getenv("MTC_CUDA_GRAPHS") != "0" && o.Jitter == 0 && d.failAt == 0 && !d.syncAll
+	d.graphs = os.Getenv("MTC_CUDA_GRAPHS") != "0" && d.failAt == 0 && !d.syncAll
 	if d.cuctx, err = primary(o.Ordinal); err != nil {
 		return nil, cannotUse(info.Name, err)
 	}

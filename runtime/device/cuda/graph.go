@@ -69,6 +69,9 @@ func (s *stream) Keep(run func()) (again func() bool) {
 		case d.failure.Load() != nil:
 			return true
 		}
+		if d.jitter != nil {
+			d.jitter.stall(s)
+		}
 		if err := d.launchGraph(g, s.handle); sticky(codeOf(err)) {
 			d.failed(s, "a graph", err)
 		} else if err != nil {
