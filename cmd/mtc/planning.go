@@ -132,11 +132,11 @@ func pin(o compiler.Options, c *planner.Choice, deviceMemory int64) compiler.Opt
 // fitHere looks whether a plan of the defaults fits this machine. Where it does not, the planner
 // chooses what was not given.
 func (b *builder) fitHere(ctx context.Context, e *env, path string, o compileOptions, res *compiler.Result) (*compiler.Result, error) {
-	deviceNeed, hostNeed := planner.Need(res.Plan)
 	m, err := o.machine()
 	if err != nil || m.Target == "cuda" && m.Name != cost.This {
 		return res, nil // the GPU was never measured: the program finds out
 	}
+	deviceNeed, hostNeed := planner.Need(res.Plan, m)
 	if deviceNeed <= int64(m.DeviceMemory.Value) && hostNeed <= int64(m.HostMemory.Value) {
 		return res, nil
 	}

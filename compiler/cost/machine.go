@@ -5,10 +5,6 @@
 // with it; the views draw it. It chooses nothing and reads no clock.
 package cost
 
-import (
-	"fmt"
-)
-
 // Machine is a profile: what a plan may use and how fast that is. Rates are per second.
 type Machine struct {
 	Name   string `json:"name"`   // "h200"
@@ -109,88 +105,3 @@ type Disk struct {
 	Read  Figure `json:"read"`
 	Write Figure `json:"write"`
 }
-
-// Check says what a profile lacks or has wrong; a simulation divides by its rates.
-func (m *Machine) Check() error {
-	if m.Target != "cpu" && m.Target != "cuda" {
-		return fmt.Errorf("machine %s: target is %q, not cpu or cuda", m.Name, m.Target)
-	}
-	type named struct {
-		name string
-		f    Figure
-	}
-	all := []named{
-		{"device_memory", m.DeviceMemory}, {"host_memory", m.HostMemory}, {"cores", m.Cores},
-		{"link.h2d", m.Link.H2D}, {"link.d2h", m.Link.D2H}, {"link.both", m.Link.Both}, {"link.updating", m.Link.Updating},
-		{"host.optimizer", m.Host.Optimizer}, {"host.copying", m.Host.Copying}, {"host.memory", m.Host.Memory},
-	}
-	if len(m.Rates) == 0 {
-		return fmt.Errorf("machine %s: it has no rates", m.Name)
-	}
-	for precision, r := range m.Rates {
-		if precision != "f32" && precision != "bf16" {
-			return fmt.Errorf("machine %s: rates.%s is not f32 or bf16", m.Name, precision)
-		}
-		if r == nil {
-			return fmt.Errorf("machine %s: rates.%s is empty", m.Name, precision)
-		}
-		all = append(all, named{"rates." + precision + ".memory", r.Memory}, named{"rates." + precision + ".optimizer", r.Optimizer})
-		for name, c := range r.Kernels {
-			if err := c.check(); err != nil {
-				return fmt.Errorf("machine %s: rates.%s.kernels.%s: %w", m.Name, precision, name, err)
-			}
-		}
-		for _, t := range []struct {
-			name string
-			Table
-		}{{"product", r.Product}, {"attention", r.Attention}} {
-			if len(t.Points) == 0 {
-				return fmt.Errorf("machine %s: rates.%s.%s has no points", m.Name, precision, t.name)
-			}
-			for _, p := range t.Points {
-				if !positive(p.Rate) || p.M < 1 || p.N < 1 || p.K < 1 {
-					return fmt.Errorf("machine %s: rates.%s.%s: a point has to have positive sizes and a positive rate: %+v", m.Name, precision, t.name, p)
-				}
-			}
-		}
-		if s := r.Sustained.Value; !(s >= 0 && s <= 1) {
-			return fmt.Errorf("machine %s: rates.%s.sustained is %v, a part of the rates of products", m.Name, precision, s)
-		}
-		if x := r.Launch.Value; !(x >= 0 && x <= 100) {
-			return fmt.Errorf("machine %s: rates.%s.launch is %v seconds", m.Name, precision, x)
-		}
-	}
-	for _, x := range all {
-		if !positive(x.f.Value) {
-			return fmt.Errorf("machine %s: %s is %v, not a positive number of a machine", m.Name, x.name, x.f.Value)
-		}
-	}
-	if x := m.Link.Latency.Value; !(x >= 0 && x <= 1) {
-		return fmt.Errorf("machine %s: link.latency is %v seconds", m.Name, x)
-	}
-	for _, x := range all[:2] {
-		if x.f.Value > mostBytes {
-			return fmt.Errorf("machine %s: %s is %v bytes", m.Name, x.name, x.f.Value)
-		}
-	}
-	return nil
-}
-
-func (c *Curve) check() error {
-	if len(c.Points) == 0 {
-		return fmt.Errorf("it has no points")
-	}
-	for i, p := range c.Points {
-		if p.Bytes < 1 || !positive(p.Rate) || i > 0 && p.Bytes <= c.Points[i-1].Bytes {
-			return fmt.Errorf("points have to have positive rates and ascending sizes: %+v", p)
-		}
-	}
-	return nil
-}
-
-// positive reports whether x is a number that a machine may have: with less or more, times and sizes are
-// none that a simulation or a plan can count in.
-func positive(x float64) bool { return x >= 1e-3 && x <= 1e21 }
-
-// mostBytes is the most memory that a profile may name: an exbibyte.
-const mostBytes = 1 << 60

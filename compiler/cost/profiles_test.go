@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -109,7 +111,11 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestCheck: whatever figure of a profile is none of a machine, the error has its name.
 func TestCheck(t *testing.T) {
+	if err := Shipped("h200").Check(); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		want   string
 		change func(m *Machine)
@@ -117,26 +123,70 @@ func TestCheck(t *testing.T) {
 		{"target", func(m *Machine) { m.Target = "tpu" }},
 		{"no rates", func(m *Machine) { m.Rates = nil }},
 		{"rates.f16", func(m *Machine) { m.Rates["f16"] = m.Rates["f32"] }},
-		{"link.both", func(m *Machine) { m.Link.Both.Value = 0 }},
-		{"product has no points", func(m *Machine) { m.Rates["f32"].Product.Points = nil }},
-		{"positive rate", func(m *Machine) { m.Rates["f32"].Attention.Points[0].Rate = -1 }},
-		{"launch", func(m *Machine) { m.Rates["f32"].Launch.Value = -1 }},
-		{"device_memory is 1e+300", func(m *Machine) { m.DeviceMemory.Value = 1e300 }},
-		{"host_memory is 1e+20", func(m *Machine) { m.HostMemory.Value = 1e20 }},
-		{"f32.memory is 1e-300", func(m *Machine) { m.Rates["f32"].Memory.Value = 1e-300 }},
-		{"sustained", func(m *Machine) { m.Rates["f32"].Sustained.Value = 6.9e14 }},
-		{"latency", func(m *Machine) { m.Link.Latency.Value = 1e9 }},
-		{"kernels.x", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Curve{"x": {}} }},
-		{"ascending", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Curve{"x": {Points: []Size{{2, 1}, {2, 1}}}} }},
+		{"rates.f32 is empty", func(m *Machine) { m.Rates["f32"] = nil }},
+		{"rates.f32.product has no points", func(m *Machine) { m.Rates["f32"].Product.Points = nil }},
+		{"rates.f32.attention.points[0] has sizes", func(m *Machine) { m.Rates["f32"].Attention.Points[0].K = 0 }},
+		{"rates.f32.kernels.x has no points", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Curve{"x": {}} }},
+		{"rates.f32.kernels.x.points[1].bytes", func(m *Machine) {
+			m.Rates["f32"].Kernels = map[string]Curve{"x": {Points: []Size{{2, 1e9}, {2, 1e9}}}}
+		}},
+		{"host.threads[1].threads", func(m *Machine) { m.Host.Threads = []Threads{{4, 1e9}, {2, 1e9}} }},
 	} {
-		m := toy()
-		if err := m.Check(); err != nil {
-			t.Fatal(err)
-		}
+		m := Shipped("h200")
 		tc.change(m)
 		if err := m.Check(); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v, want %q", err, tc.want)
 		}
+	}
+}
+
+// TestCheckFigures tries every number of a profile, as a file has them.
+func TestCheckFigures(t *testing.T) {
+	var profile any
+	if err := json.Unmarshal(Shipped("h200").JSON(), &profile); err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	var walk func(path string, at any)
+	try := func(path string, set func(x float64), was float64) {
+		last := path[strings.LastIndex(path, ".")+1:]
+		bad := []float64{-1, -1e12, 1e30}
+		if zero := regexp.MustCompile(`^(link\.latency|host\.first_touch|disk\..*|rates\..*\.(sustained|launch))$`); !zero.MatchString(path) {
+			bad = append(bad, 0)
+		}
+		for _, x := range bad {
+			if (last == "m" || last == "n" || last == "k" || last == "bytes" || last == "threads") && x == 1e30 {
+				continue // no integer
+			}
+			set(x)
+			text, _ := json.Marshal(profile)
+			if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(path, ".m"), ".n"), ".k")) {
+				t.Errorf("%s = %v: %v", path, x, err)
+			}
+			tried++
+		}
+		set(was)
+	}
+	walk = func(path string, at any) {
+		switch at := at.(type) {
+		case map[string]any:
+			for k, v := range at {
+				p := strings.TrimPrefix(path+"."+k, ".")
+				if x, ok := v.(float64); ok {
+					try(strings.TrimSuffix(p, ".value"), func(x float64) { at[k] = x }, x)
+					continue
+				}
+				walk(p, v)
+			}
+		case []any:
+			for i, v := range at[:min(2, len(at))] {
+				walk(fmt.Sprintf("%s[%d]", path, i), v)
+			}
+		}
+	}
+	walk("", profile)
+	if tried < 200 {
+		t.Errorf("%d figures tried", tried)
 	}
 }
 

@@ -140,7 +140,11 @@ func (r *Rates) seconds(l *Launch, cpu bool) (float64, Bound) {
 	s, b := 0.0, ByMemory
 	switch l.Shape.Class {
 	case op.Product:
-		rate := r.Product.rate(l.Shape)
+		shape := l.Shape
+		if cpu && shape.Groups > 0 { // it runs them one by one
+			shape.M = max(1, shape.M/shape.Groups)
+		}
+		rate := r.Product.rate(shape)
 		if keep := r.Sustained.Value; keep > 0 {
 			rate *= keep
 		}
@@ -150,7 +154,11 @@ func (r *Rates) seconds(l *Launch, cpu bool) (float64, Bound) {
 	}
 	// Rates of products were measured with their operands moved; one whose bytes alone take
 	// longer, a product with a vector, is bound by those.
-	if x := r.moving(l.Kernel, l.Bytes, r.Memory.Value); x > s {
+	kernel := l.Kernel
+	if _, ok := r.Kernels[kernel+op.WithNorm]; ok && l.Norm {
+		kernel += op.WithNorm
+	}
+	if x := r.moving(kernel, l.Bytes, r.Memory.Value); x > s {
 		s, b = x, ByMemory
 	}
 	if r.Launch.Value > s {

@@ -20,10 +20,11 @@ type Work struct {
 type Launch struct {
 	Kernel string   `json:"kernel"` // "linear.BackwardInput"
 	Shape  op.Shape `json:"shape"`
-	FLOPs  int64    `json:"flops"` // of one
-	Bytes  int64    `json:"bytes"` // of one
-	Times  int64    `json:"times"` // how often it runs: the head's chunks
-	Span   string   `json:"span"`  // "nano.mt:12"
+	FLOPs  int64    `json:"flops"`          // of one
+	Bytes  int64    `json:"bytes"`          // of one
+	Times  int64    `json:"times"`          // how often it runs: the head's chunks
+	Span   string   `json:"span"`           // "nano.mt:12"
+	Norm   bool     `json:"norm,omitempty"` // it norms what it reads too (op.WithNorm)
 }
 
 // WorkOf lists the launches of a program's functions.
@@ -72,6 +73,9 @@ func launch(c *ir.Call, s op.Sizes, times int64) Launch {
 	if c.Launch.Shape != nil {
 		l.Shape = c.Launch.Shape(c.Op, s)
 		widen(&l.Shape, c)
+	}
+	for _, k := range c.Op.Consts {
+		l.Norm = l.Norm || k.Field == "Norm" && k.Int > 0
 	}
 	if c.Span.Valid() {
 		line, _ := c.Span.File.Position(c.Span.Start)

@@ -15,10 +15,21 @@ func Need(p *plan.Plan) (deviceBytes, hostBytes int64) {
 
 // RuntimeBytes is what a process of the plan needs besides its arenas: the program itself,
 // the Go runtime, packing buffers of the matrix products, the prepared tasks and the window
-// of the data it reads. Measured on programs of several sizes.
+// of the data it reads. Measured on programs of several sizes, on two threads.
 func RuntimeBytes(p *plan.Plan) int64 {
 	const base = 17 << 20
 	return base + TaskBytes*int64(len(p.Tasks)) + gpuBytes(p)
+}
+
+// ThreadBytes is the scratch memory that kernels on a CPU take by thread, measured with 2 and with 8.
+const ThreadBytes = 3 << 19
+
+// Threads is what a process of the plan needs on so many threads more than RuntimeBytes.
+func Threads(p *plan.Plan, n int64) int64 {
+	if p.Target != "cpu" {
+		return 0
+	}
+	return ThreadBytes * (max(1, n) - 2)
 }
 
 // gpuBytes is what a GPU's process takes on the host besides: driver and libraries, measured,

@@ -94,7 +94,7 @@ func (s *search) smallStep(c *candidate, k int64) (memory, bool) {
 	if err != nil {
 		return memory{}, false
 	}
-	d, h := Need(p)
+	d, h := Need(p, s.m)
 	// Tokens and targets have two copies in each memory.
 	tokens := (c.v.micros - micros) * c.v.rows * c.v.prep.Model().Seq * 4 * 2 * 2
 	h += tokens + max(0, int64(c.tasks()-len(p.Tasks)))*memplan.TaskBytes

@@ -86,7 +86,7 @@ func alternatives(t *testing.T, r Request, best *Choice) {
 				if err != nil {
 					return
 				}
-				if d, h := Need(p); d > s.device || h > s.host {
+				if d, h := Need(p, s.m); d > s.device || h > s.host {
 					return
 				}
 				line, err := cost.Simulate(p, work, s.m)

@@ -59,8 +59,11 @@ type Other struct {
 	Seconds float64
 }
 
-// Need is the memory of a plan as a run takes it.
-func Need(p *plan.Plan) (deviceBytes, hostBytes int64) { return memplan.Need(p) }
+// Need is the memory of a plan as a run takes it on a machine.
+func Need(p *plan.Plan, m *cost.Machine) (deviceBytes, hostBytes int64) {
+	d, h := memplan.Need(p)
+	return d, h + memplan.Threads(p, int64(m.Cores.Value))
+}
 
 // keepBest is how many fitted candidates are built whole, and mostTasks how many tasks they may
 // have together: a second or two of building.
@@ -336,7 +339,7 @@ func (s *search) build(c *candidate) (*Choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, h := Need(p)
+	d, h := Need(p, s.m)
 	return &Choice{Options: c.options(s), Plan: p, Work: low.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy}, nil
 }
 
@@ -352,7 +355,7 @@ func (s *search) whole(c *candidate) *plan.Plan {
 		if err != nil {
 			return nil
 		}
-		d, h := Need(p)
+		d, h := Need(p, s.m)
 		if d <= s.device && h <= s.host {
 			return p
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/runtime/device"
-	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // Comparison is a measured step beside the prediction of it. Times are seconds a step.
@@ -45,8 +44,11 @@ type Used struct {
 }
 
 // used holds the memory that a run had in use against the plan's.
-func used(p *plan.Plan, m *Measurement) []Used {
-	dev, host := memplan.Need(p)
+func used(s *Step, m *Measurement) []Used {
+	dev, host := memplan.Need(s.Plan)
+	if s.Machine != nil {
+		host += memplan.Threads(s.Plan, int64(s.Machine.Cores.Value))
+	}
 	out := []Used{}
 	for _, u := range []Used{
 		{"device", Pair{float64(dev), float64(m.DeviceBytes)}}, {"host", Pair{float64(host), float64(m.HostBytes)}},
@@ -85,7 +87,7 @@ func Compare(predicted, measured *Step) *Comparison {
 	c := &Comparison{
 		Machine: predicted.Line.Machine, Device: m.Device, Steps: len(m.Steps),
 		Step:   Pair{predicted.Line.Seconds, measured.Line.Seconds},
-		Memory: used(predicted.Plan, m),
+		Memory: used(predicted, m),
 		Lanes:  []Laned{}, Kinds: []Kinds{}, Worst: []Kinds{},
 	}
 	for l := range device.NumLanes {

@@ -4,15 +4,18 @@ import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/ops/add"
+	opcopy "github.com/megatrain/mtc/runtime/ops/copy"
 	"github.com/megatrain/mtc/runtime/ops/crossentropy"
 	"github.com/megatrain/mtc/runtime/ops/embed"
 	"github.com/megatrain/mtc/runtime/ops/gelu"
 	"github.com/megatrain/mtc/runtime/ops/layernorm"
 	"github.com/megatrain/mtc/runtime/ops/linear"
+	"github.com/megatrain/mtc/runtime/ops/qkrope"
 	"github.com/megatrain/mtc/runtime/ops/relu2"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
 	"github.com/megatrain/mtc/runtime/ops/rope"
 	"github.com/megatrain/mtc/runtime/ops/silu"
+	"github.com/megatrain/mtc/runtime/ops/softcap"
 	"github.com/megatrain/mtc/runtime/ops/swiglu"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/tensor"
@@ -22,6 +25,8 @@ import (
 func (s sizes) rowwise(act tensor.DType) []kase {
 	out := s.norms(act)
 	out = append(out, s.pairs(act)...)
+	out = append(out, s.turns(act, qkrope.None)...)
+	out = append(out, s.turns(act, qkrope.After)...)
 	return append(out, s.ends(act)...)
 }
 
@@ -61,6 +66,8 @@ func (s sizes) norms(act tensor.DType) []kase {
 func (s sizes) pairs(act tensor.DType) []kase {
 	r, d, f := s.rows(), s.d, s.f
 	x := map[string]int{"x": f}
+	same := call(opcopy.Def, act, s, map[string]int{"x": d}, nil)
+	capped := call(softcap.Def, act, s, map[string]int{"x": d}, map[string]op.Value{"cap": *op.FloatValue(15)})
 	sum := call(add.Def, act, s, map[string]int{"a": d, "b": d}, nil)
 	turn := call(rope.Def, act, s, map[string]int{"x": s.heads * s.hd}, map[string]op.Value{"hd": *op.IntValue(int64(s.hd))})
 	glu := call(swiglu.Def, act, s, map[string]int{"gate": f, "up": f}, nil)
@@ -69,6 +76,18 @@ func (s sizes) pairs(act tensor.DType) []kase {
 		s.make(sum, "Forward", func(m *memory) func(device.Queue) {
 			a := add.ForwardArgs{A: m.old(r * d), B: m.acts(r * d), Y: m.old(r * d), Rows: r, D: d}
 			return func(q device.Queue) { add.Forward(q, a) }
+		}),
+		s.make(same, "Forward", func(m *memory) func(device.Queue) {
+			a := opcopy.ForwardArgs{X: m.acts(r * d), Y: m.old(r * d), Rows: r, D: d}
+			return func(q device.Queue) { opcopy.Forward(q, a) }
+		}),
+		s.make(capped, "Forward", func(m *memory) func(device.Queue) {
+			a := softcap.ForwardArgs{X: m.acts(r * d), Y: m.old(r * d), Rows: r, D: d, Cap: 15}
+			return func(q device.Queue) { softcap.Forward(q, a) }
+		}),
+		s.make(capped, "Backward", func(m *memory) func(device.Queue) {
+			a := softcap.BackwardArgs{Y: m.old(r * d), DY: m.acts(r * d), DX: m.acts(r * d), Rows: r, D: d, Cap: 15}
+			return func(q device.Queue) { softcap.Backward(q, a) }
 		}),
 		s.make(turn, "Forward", func(m *memory) func(device.Queue) {
 			a := rope.ForwardArgs{X: m.acts(r * heads), Y: m.old(r * heads), CS: m.f32(s.t * s.hd), Rows: r, Seq: s.t, D: heads, HD: s.hd}
@@ -121,6 +140,38 @@ func (s sizes) pairs(act tensor.DType) []kase {
 			relu2.Backward(q, relu2.BackwardArgs{X: x, DY: dy, DX: dx, Rows: r, D: f})
 		})
 	return out
+}
+
+// turns are the turning of q and k in one launch, with the norms of their heads or without.
+func (s sizes) turns(act tensor.DType, norm int) []kase {
+	r, hd, heads, kv := s.rows(), s.hd, s.heads, s.kv
+	like := call(rope.Def, act, s, map[string]int{"x": heads * hd}, map[string]op.Value{"hd": *op.IntValue(int64(hd))})
+	c := qkrope.New(like, qkrope.Sides{Heads: int64(heads), KV: int64(kv), HD: int64(hd), Norm: int64(norm), Eps: 1e-6})
+	forward := s.make(c, "Forward", func(m *memory) func(device.Queue) {
+		a := qkrope.ForwardArgs{
+			Q: m.acts(r * heads * hd), K: m.acts(r * kv * hd), CS: m.f32(s.t * hd), YQ: m.old(r * heads * hd), YK: m.old(r * kv * hd),
+			Rows: r, Seq: s.t, Heads: heads, KV: kv, HD: hd, Norm: norm, Eps: 1e-6,
+		}
+		if norm != qkrope.None {
+			a.Invq, a.Invk = m.oldF32(r*heads), m.oldF32(r*kv)
+		}
+		return func(q device.Queue) { qkrope.Forward(q, a) }
+	})
+	backward := s.make(c, "Backward", func(m *memory) func(device.Queue) {
+		a := qkrope.BackwardArgs{
+			DYQ: m.acts(r * heads * hd), DYK: m.acts(r * kv * hd), CS: m.f32(s.t * hd), DQ: m.acts(r * heads * hd), DK: m.acts(r * kv * hd),
+			Rows: r, Seq: s.t, Heads: heads, KV: kv, HD: hd, Norm: norm, Eps: 1e-6,
+		}
+		if norm != qkrope.None {
+			a.Q, a.K, a.Invq, a.Invk = m.old(r*heads*hd), m.old(r*kv*hd), m.oldF32(r*heads), m.oldF32(r*kv)
+		}
+		return func(q device.Queue) { qkrope.Backward(q, a) }
+	})
+	if norm != qkrope.None {
+		forward.kernel += op.WithNorm
+		backward.kernel += op.WithNorm
+	}
+	return []kase{forward, backward}
 }
 
 // ends are the embedding, a bias, and the loss over a chunk of logits.

@@ -344,7 +344,13 @@ type Shape struct {
 	N     int64 `json:"n"`
 	K     int64 `json:"k"`
 	Count int64 `json:"count"`
+	// Groups is how many groups of rows, each with an operand of its own, a product over all M rows has;
+	// 0: one.
+	Groups int64 `json:"groups,omitempty"`
 }
+
+// WithNorm ends the name of a launch, in rates and costs, that also norms what it reads.
+const WithNorm = " norm"
 
 // Class tells launches apart by what bounds them.
 type Class uint8

@@ -55,11 +55,11 @@ func shape(write string) func(c *op.Call, s op.Sizes) op.Shape {
 		in, out, e := c.In[0].Shape.Last().N/c.Int("slots"), c.Int("out"), c.Int("experts")
 		switch write {
 		case "d.x":
-			return op.Shape{Class: op.Product, Form: "nn", M: rows, N: in, K: out, Count: 1}
+			return op.Shape{Class: op.Product, Form: "nn", M: rows, N: in, K: out, Count: 1, Groups: e}
 		case "d.weight":
 			return op.Shape{Class: op.Product, Form: "tn", M: out, N: in, K: max(1, rows/e), Count: e}
 		}
-		return op.Shape{Class: op.Product, Form: "nt", M: rows, N: out, K: in, Count: 1}
+		return op.Shape{Class: op.Product, Form: "nt", M: rows, N: out, K: in, Count: 1, Groups: e}
 	}
 }
 

@@ -1,0 +1,164 @@
+package cost
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Check says what a profile lacks or has wrong, by the name of the field; a simulation divides by its
+// rates. The least and the most of a figure are far from any machine, so that what is refused is a slip:
+// a rate in GB/s, a size in GiB, a figure that was not measured.
+func (m *Machine) Check() error { return m.check(limits{1e3, 1}) }
+
+// limits are the least rate and the longest delay that are taken. A simulation takes any that it can count in.
+type limits struct{ rate, seconds float64 }
+
+func (l limits) bytes() within { return within{l.rate, 1e18, false, "bytes a second"} }
+func (l limits) flops() within { return within{l.rate, 1e21, false, "FLOP a second"} }
+func (l limits) delay() within { return within{0, l.seconds, true, "seconds"} }
+func (l limits) maybe() within { return within{l.rate, 1e18, true, "bytes a second"} }
+
+func (m *Machine) check(l limits) error {
+	if m.Target != "cpu" && m.Target != "cuda" {
+		return fmt.Errorf("machine %s: target is %q, not cpu or cuda", m.Name, m.Target)
+	}
+	if len(m.Rates) == 0 {
+		return fmt.Errorf("machine %s: it has no rates", m.Name)
+	}
+	for _, check := range []func(limits) error{m.checkFigures, m.checkThreads, m.checkRates} {
+		if err := check(l); err != nil {
+			return fmt.Errorf("machine %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// within are the bounds of a figure; optional ones may be 0, which says that they are not known.
+type within struct {
+	least, most float64
+	optional    bool
+	unit        string
+}
+
+var (
+	memoryBytes = within{1 << 20, 1 << 60, false, "bytes"}
+	part        = within{1e-3, 1, true, "a part of the rates of products"}
+	coreCount   = within{1e-3, 1 << 20, false, "cores"}
+)
+
+func (w within) check(name string, x float64) error {
+	if w.optional && x == 0 || x >= w.least && x <= w.most { // NaN is neither
+		return nil
+	}
+	return fmt.Errorf("%s is %v; %s, from %g to %g, are what it can be", name, x, w.unit, w.least, w.most)
+}
+
+func (m *Machine) checkFigures(l limits) error {
+	for _, f := range []struct {
+		name string
+		Figure
+		within
+	}{
+		{"device_memory", m.DeviceMemory, memoryBytes}, {"host_memory", m.HostMemory, memoryBytes}, {"cores", m.Cores, coreCount},
+		{"link.h2d", m.Link.H2D, l.bytes()}, {"link.d2h", m.Link.D2H, l.bytes()}, {"link.both", m.Link.Both, l.bytes()},
+		{"link.updating", m.Link.Updating, l.bytes()}, {"link.latency", m.Link.Latency, l.delay()},
+		{"host.optimizer", m.Host.Optimizer, l.bytes()}, {"host.copying", m.Host.Copying, l.bytes()}, {"host.memory", m.Host.Memory, l.bytes()},
+		{"host.first_touch", m.Host.FirstTouch, l.maybe()},
+		{"disk.read", m.Disk.Read, l.maybe()}, {"disk.write", m.Disk.Write, l.maybe()},
+	} {
+		if err := f.check(f.name, f.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Machine) checkThreads(l limits) error {
+	for i, t := range m.Host.Threads {
+		name := fmt.Sprintf("host.threads[%d]", i)
+		if t.Threads < 1 || t.Threads > 1<<20 || i > 0 && t.Threads <= m.Host.Threads[i-1].Threads {
+			return fmt.Errorf("%s.threads is %d; they begin at 1 and ascend", name, t.Threads)
+		}
+		if err := l.bytes().check(name+".rate", t.Rate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Machine) checkRates(l limits) error {
+	for _, precision := range slices.Sorted(maps.Keys(m.Rates)) {
+		if precision != "f32" && precision != "bf16" {
+			return fmt.Errorf("rates.%s is not f32 or bf16", precision)
+		}
+		r := m.Rates[precision]
+		if r == nil {
+			return fmt.Errorf("rates.%s is empty", precision)
+		}
+		if err := r.check(l); err != nil {
+			return fmt.Errorf("rates.%s.%w", precision, err)
+		}
+	}
+	return nil
+}
+
+func (r *Rates) check(l limits) error {
+	for _, f := range []struct {
+		name string
+		Figure
+		within
+	}{
+		{"memory", r.Memory, l.bytes()}, {"optimizer", r.Optimizer, l.bytes()},
+		{"sustained", r.Sustained, part}, {"launch", r.Launch, l.delay()},
+	} {
+		if err := f.check(f.name, f.Value); err != nil {
+			return err
+		}
+	}
+	for _, t := range []struct {
+		name string
+		*Table
+	}{{"product", &r.Product}, {"attention", &r.Attention}} {
+		if err := t.check(l); err != nil {
+			return fmt.Errorf("%s%w", t.name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Kernels)) {
+		c := r.Kernels[name]
+		if err := c.check(l); err != nil {
+			return fmt.Errorf("kernels.%s%w", name, err)
+		}
+	}
+	return nil
+}
+
+func (t *Table) check(l limits) error {
+	if len(t.Points) == 0 {
+		return fmt.Errorf(" has no points")
+	}
+	for i, p := range t.Points {
+		if n := min(p.M, p.N, p.K); n < 1 {
+			return fmt.Errorf(".points[%d] has sizes %d, %d and %d; each is at least 1", i, p.M, p.N, p.K)
+		}
+		if err := l.flops().check(fmt.Sprintf(".points[%d].rate", i), p.Rate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Curve) check(l limits) error {
+	if len(c.Points) == 0 {
+		return fmt.Errorf(" has no points")
+	}
+	for i, p := range c.Points {
+		if p.Bytes < 1 || i > 0 && p.Bytes <= c.Points[i-1].Bytes {
+			return fmt.Errorf(".points[%d].bytes is %d; they begin at 1 and ascend", i, p.Bytes)
+		}
+		if err := l.bytes().check(fmt.Sprintf(".points[%d].rate", i), p.Rate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
