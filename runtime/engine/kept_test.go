@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/device/cpu"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // keeper is a CPU device whose compute lane keeps launches.
@@ -87,5 +89,31 @@ func TestKeptEqualsReference(t *testing.T) {
 		if k.lane.kept == 0 || stale == 0 && k.lane.again < 4*k.lane.kept/2 || stale > 0 && k.lane.again != stale {
 			t.Errorf("kept %d times, enqueued again %d times", k.lane.kept, k.lane.again)
 		}
+		if stale == 0 {
+			namesLast(t, e)
+		}
+	}
+}
+
+// namesLast: of tasks that were enqueued at once a device may know the first alone, so the last is named too.
+func namesLast(t *testing.T, e *Engine) {
+	t.Helper()
+	seen := 0
+	for i := range e.lists[plan.Steady][0] {
+		c := &e.lists[plan.Steady][0][i]
+		if c.kept == nil || len(c.kept.members) < 2 {
+			continue
+		}
+		seen++
+		want := ""
+		if c.kept.first == c {
+			want = "up to task " + e.Describe(c.kept.members[len(c.kept.members)-1].task)
+		}
+		if got := e.upTo(c.task); !strings.HasSuffix(got, want) || (want == "") != (got == "") {
+			t.Errorf("task %s: %q, wanted %q", e.Describe(c.task), got, want)
+		}
+	}
+	if seen == 0 {
+		t.Error("no tasks were kept together")
 	}
 }
