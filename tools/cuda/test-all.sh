@@ -106,6 +106,7 @@ if [ "$what" != tests ]; then
   # Little enough for racecheck.
   little=(--set L=1 --set F=128 --set train.eval=none --set train.seq=32 --set "train.batch=2 rows" --placement stream)
   program tiny.bf16 models/nano.mt $at "${little[@]}" --set D=64
+  program tiny.bf16.resident models/nano.mt $at "${little[@]}" --set D=64 --placement resident
   program tiny.bf16.wide models/nano.mt $at "${little[@]}" --set D=128 --set H=2 --set KV=1
   program tiny.f32 models/nano.mt $at "${little[@]}" --set D=64 --set train.precision=f32
   program nano.big models/nano.mt $at --set "train.batch=64 rows"
