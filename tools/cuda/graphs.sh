@@ -64,7 +64,7 @@ once() {
   local name=$1 run=$work/$2
   local data=(--data "$work/text.txt")
   case $name in small.lora-*) data=(--from "$work/graphs/base" --data "$work/ids.bin") ;; esac
-  MTC_CUDA_GRAPHS=$3 timeout -k 5 100 ${MTC_EMU:+tools/cuda/emu.sh} "$work/graphs/$name" "${data[@]}" --eval-data "$work/eval.${data[-1]##*.}" --save-every 0 --out "$run" --steps "$4" "${@:5}" >"$run.log" 2>&1 ||
+  MTC_CUDA_GRAPHS=$3 timeout -k 5 ${MTC_EMU:+9}99 ${MTC_EMU:+tools/cuda/emu.sh} "$work/graphs/$name" "${data[@]}" --eval-data "$work/eval.${data[-1]##*.}" --save-every 0 --out "$run" --steps "$4" "${@:5}" >"$run.log" 2>&1 ||
     { echo "$name: exit $?"; tail -3 "$run.log"; return 1; }
 }
 
