@@ -149,7 +149,7 @@ func (b *builder) build(ctx context.Context, e *env, path string, o compileOptio
 	if err != nil {
 		return err
 	}
-	files["schedule.json"] = schedule.JSON(res.Plan, cost.WorkOf(res.Program))
+	files["schedule.json"] = schedule.JSON(res.Plan, cost.WorkOf(res.Program), o.plannedFor())
 	if b.check != nil {
 		if err := b.check(res.Plan); err != nil {
 			return err

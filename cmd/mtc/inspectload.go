@@ -139,16 +139,12 @@ func machineFor(name, target string) (*cost.Machine, error) {
 	return m, nil
 }
 
-// machine is what the schedule is predicted for: the machine named; else the one that the build
-// was planned for; else as machineFor has it. On the build's own machine the memory is what the
+// machine is what the schedule is predicted for: the machine named; else the one that the build, or the
+// build of the run, was planned for; else as machineFor has it. On the build's own machine the memory is what the
 // build was given.
 func (s *loaded) machine(name string) (*cost.Machine, error) {
-	record, err := readRecord(s.dir)
-	if err != nil || record.Hash != s.Plan.Hash || !record.Options.Planned || record.Options.Machine == "" {
-		return machineFor(name, s.Plan.Target)
-	}
-	o := record.Options
-	if name != "" && name != o.Machine {
+	o := s.File.Planned
+	if o == nil || name != "" && name != o.Machine {
 		return machineFor(name, s.Plan.Target)
 	}
 	m, err := machineFor(o.Machine, s.Plan.Target)
@@ -164,7 +160,7 @@ func (s *loaded) machine(name string) (*cost.Machine, error) {
 		of    *cost.Figure
 		given int64
 		flag  string
-	}{{&x.DeviceMemory, o.Memory, "--device-memory"}, {&x.HostMemory, o.HostMemory, "--host-memory"}} {
+	}{{&x.DeviceMemory, o.DeviceMemory, "--device-memory"}, {&x.HostMemory, o.HostMemory, "--host-memory"}} {
 		if limit.given > 0 {
 			*limit.of = cost.Figure{Value: float64(limit.given), Source: limit.flag}
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -184,7 +185,7 @@ func writePlan(w io.Writer, c *planner.Choice) {
 		counted = "4N, 6 of adapters"
 	}
 	row("step", "%s for %s tokens: %s tokens/s, %s (%s)", view.Seconds(r.Seconds), telemetry.Group(r.Tokens),
-		telemetry.Group(int64(r.Rate)), view.Rate(r.FLOPs, "FLOP/s"), counted)
+		telemetry.Group(int64(math.Round(r.Rate))), view.Rate(r.FLOPs, "FLOP/s"), counted)
 	if r.Steps > 0 {
 		row("run", "%s steps in %s", telemetry.Group(r.Steps), telemetry.Duration(time.Duration(r.RunSeconds*1e9)))
 	}

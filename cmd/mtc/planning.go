@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/megatrain/mtc/compiler"
 	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/planner"
+	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/hostmem"
@@ -88,6 +90,18 @@ func (o *compileOptions) machine() (*cost.Machine, error) {
 	return &x, nil
 }
 
+// plannedFor is what schedule.json says of the machine that the planner chose for; nil where none was named.
+func (o *compileOptions) plannedFor() *schedule.Planned {
+	if !o.Planned || o.Machine == "" {
+		return nil
+	}
+	name := o.Machine
+	if path, err := filepath.Abs(name); err == nil && exists(path) && cost.Shipped(name) == nil {
+		name = path // a run folder is looked at from anywhere
+	}
+	return &schedule.Planned{Machine: name, DeviceMemory: o.Memory, HostMemory: o.HostMemory}
+}
+
 // plan has the planner choose, and returns the options with everything pinned.
 func (o *compileOptions) plan(ctx context.Context, path string, l *diag.List) (*planner.Choice, error) {
 	r, err := o.request(path)
@@ -110,6 +124,9 @@ func shortList(short *planner.ShortError) error {
 	d := l.Errorf("MT0415", source.Span{}, "no plan fits %s", short.Machine.Name)
 	for _, line := range short.Lines() {
 		d.Note("%s", line)
+	}
+	if short.More != "" {
+		d.Note("with %s it fits as it is", short.More)
 	}
 	switch {
 	case short.Change == "":

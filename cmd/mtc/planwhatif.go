@@ -144,6 +144,7 @@ type whatIfJSON struct {
 	Plan   *planJSON `json:"plan,omitempty"`
 	Short  []string  `json:"short,omitempty"`
 	Change string    `json:"change,omitempty"`
+	More   string    `json:"more,omitempty"` // of one memory, with which it fits as it is
 	Wrong  string    `json:"wrong,omitempty"`
 }
 
@@ -167,7 +168,7 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		var findings *diag.List
 		switch {
 		case errors.As(err, &short):
-			row.Short, row.Change = short.Lines(), short.Change
+			row.Short, row.Change, row.More = short.Lines(), short.Change, short.More
 		case errors.As(err, &findings) && len(cases) > 1 && (c["batch"] != "" || c["seq"] != ""):
 			row.Wrong = firstFinding(err)
 			wrong = err
@@ -247,7 +248,7 @@ func writeWhatIf(e *env, rows []whatIfJSON) {
 		if r.Plan.HidesLink > 0 {
 			hides = tokensText(r.Plan.HidesLink)
 		}
-		table = append(table, append(line, telemetry.Group(int64(r.Plan.Rate)), view.Seconds(r.Plan.Seconds),
+		table = append(table, append(line, telemetry.Group(int64(math.Round(r.Plan.Rate))), view.Seconds(r.Plan.Seconds),
 			telemetry.Bytes(r.Plan.Device), telemetry.Bytes(r.Plan.Host), bound, hides))
 	}
 	for _, line := range aligned(table) {

@@ -49,6 +49,11 @@ func TestChangeFits(t *testing.T) {
 			if short.over() <= 0 {
 				t.Errorf("it is short of nothing: %v, %+v", short, short.Options)
 			}
+			if short.More != "" {
+				if _, err := choose(t, larger(t, r, short.More)); err != nil {
+					t.Errorf("with %s it does not fit either: %v", short.More, err)
+				}
+			}
 			if short.Change == "" {
 				return
 			}
@@ -63,6 +68,23 @@ var (
 	setIn  = regexp.MustCompile(`--set ("[^"]*"|[^ "` + "`" + `]+)`)
 	leftIn = regexp.MustCompile("^leaving `--(.*)` out$")
 )
+
+// larger is a request with as much of a memory as it is said to fit into.
+func larger(t *testing.T, r Request, more string) Request {
+	t.Helper()
+	var n float64
+	var unit, memory string
+	if _, err := fmt.Sscanf(more, "%g %s of %s memory", &n, &unit, &memory); err != nil {
+		t.Fatalf("%q: %v", more, err)
+	}
+	bytes := int64(n*1.005*map[string]float64{"MiB": 1 << 20, "GiB": 1 << 30}[unit]) + 1 // it is said with three digits
+	if memory == "host" {
+		r.Host = bytes
+	} else {
+		r.Device = bytes
+	}
+	return r
+}
 
 // changed is a request with a change made.
 func changed(r Request, change string) Request {

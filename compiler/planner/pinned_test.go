@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/megatrain/mtc/compiler"
@@ -64,6 +65,18 @@ func alternatives(t *testing.T, r Request, best *Choice) {
 		t.Fatal(err)
 	}
 	batch := first.Model().Batch
+	layers := 0
+	for _, u := range first.Model().Units {
+		layers = max(layers, u.Index+1)
+	}
+	few := func(kept int) string { return fmt.Sprint(max(1, layers-kept)) } // but for the last ones
+	var most []string                                                       // but for every third
+	for i := range layers {
+		if i%3 > 0 {
+			most = append(most, fmt.Sprintf("layer[%d]", i))
+		}
+	}
+	third := strings.Join(most, ",")
 	n, fit := 0, 0
 	for _, rows := range []int64{2, 4, 8, 16} {
 		if batch%rows != 0 {
@@ -72,9 +85,10 @@ func alternatives(t *testing.T, r Request, best *Choice) {
 		for _, way := range []struct {
 			recompute string
 			every     int64
-		}{{"none", 1}, {"all", 1}, {"all", 2}} {
+			values    string
+		}{{"none", 1, "none"}, {"all", 1, "none"}, {"all", 2, "none"}, {few(1), 1, "none"}, {few(4), 1, "none"}, {few(4), 1, "3"}, {third, 1, "all"}} {
 			o := s.r.Options
-			o.MicroBatch, o.Recompute, o.InputEvery = rows, way.recompute, way.every
+			o.MicroBatch, o.Recompute, o.InputEvery, o.SaveValues = rows, way.recompute, way.every, way.values
 			prep, err := first.Again(o)
 			if err != nil {
 				t.Fatal(err)

@@ -83,6 +83,7 @@ func Choose(ctx context.Context, r Request, diags *diag.List) (*Choice, error) {
 	c, err := s.run()
 	if short, ok := err.(*ShortError); ok {
 		short.nearest(s)
+		short.more(s)
 	}
 	return c, err
 }

@@ -21,6 +21,8 @@ type ShortError struct {
 	// Change is the nearest change that fits, as flags; "" where none was found.
 	Change string
 	Does   string // what the change does, in words
+	// More is how much of a single memory lets it fit as it is, in words; "" where more of one alone does not.
+	More string
 }
 
 func (e *ShortError) over() int64 {
@@ -197,6 +199,35 @@ func (e *ShortError) nearest(s *search) {
 		sets := append(batch(1), fmt.Sprintf("train.seq=%d", seq))
 		if try(fmt.Sprintf("`--set \"%s\" --set %s`", sets[0], sets[1]), "", fits(sets)) {
 			return
+		}
+	}
+}
+
+// more looks for how much of one memory alone lets a request fit as it is.
+func (e *ShortError) more(s *search) {
+	for _, m := range []struct {
+		name        string
+		need, limit int64
+		other       bool // the other memory is enough
+		of          func(r *Request) *int64
+	}{
+		{"host", e.Host, s.host, e.Device <= s.device, func(r *Request) *int64 { return &r.Host }},
+		{"device", e.Device, s.device, e.Host <= s.host, func(r *Request) *int64 { return &r.Device }},
+	} {
+		if !m.other || m.need <= m.limit {
+			continue
+		}
+		for _, spare := range []int64{64, 25, 12, 8} {
+			const gib = 1 << 30
+			n := m.need + m.need/spare
+			if n > 8*gib {
+				n = (n + gib - 1) / gib * gib
+			}
+			r := s.r
+			if *m.of(&r) = n; feasible(s.ctx, r, true) {
+				e.More = fmt.Sprintf("%s of %s memory", schedule.Bytes(n), m.name)
+				return
+			}
 		}
 	}
 }

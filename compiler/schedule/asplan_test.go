@@ -29,7 +29,7 @@ func TestPlanOfFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Parse(JSON(p, nil))
+		f, err := Parse(JSON(p, nil, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

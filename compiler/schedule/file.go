@@ -26,6 +26,8 @@ type File struct {
 	Routers []FileRouter `json:"routers,omitempty"`
 	// Values are the parameters of the model, as text.
 	Values []plan.Value `json:"values"`
+	// Planned is what the planner chose for; nil where it did not.
+	Planned *Planned `json:"planned,omitempty"`
 
 	Batch  int64 `json:"batch"` // rows a step
 	Seq    int64 `json:"seq"`
@@ -55,6 +57,14 @@ type File struct {
 	Slabs   []FileSlab   `json:"slabs"`
 	Buffers []FileBuffer `json:"buffers"`
 	Tasks   []FileTask   `json:"tasks"`
+}
+
+// Planned is a machine that a plan was made for, by name or by its profile, and the bytes that it was given of
+// it, 0: all.
+type Planned struct {
+	Machine      string `json:"machine"`
+	DeviceMemory int64  `json:"device_memory,omitempty"`
+	HostMemory   int64  `json:"host_memory,omitempty"`
 }
 
 // FileMemory are the peaks in bytes. HostPeak includes Runtime: what the process needs

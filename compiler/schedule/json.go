@@ -14,10 +14,11 @@ import (
 // a line, so that line tools can read them too. They are written by hand, because a large
 // model has a hundred thousand of them.
 //
-// Work is what the templates launch, for the cost model; nil leaves it out.
-func JSON(p *plan.Plan, work *cost.Work) []byte {
+// Work is what the templates launch, for the cost model, and planned what the planner chose for; nil
+// leaves them out.
+func JSON(p *plan.Plan, work *cost.Work, planned *Planned) []byte {
 	f := FileOf(p)
-	f.Work = work
+	f.Work, f.Planned = work, planned
 	tasks, buffers := f.Tasks, f.Buffers
 	f.Tasks, f.Buffers = nil, nil
 	head, err := json.MarshalIndent(f, "", "  ")

@@ -89,8 +89,8 @@ func TestInspectText(t *testing.T) {
 
 func TestJSONRoundTrip(t *testing.T) {
 	p := mustBuild(t, toy{layers: 3, micros: 2, tied: true}, Options{Placement: Stream})
-	text := JSON(p, nil)
-	if !bytes.Equal(text, JSON(mustBuild(t, toy{layers: 3, micros: 2, tied: true}, Options{Placement: Stream}), nil)) {
+	text := JSON(p, nil, nil)
+	if !bytes.Equal(text, JSON(mustBuild(t, toy{layers: 3, micros: 2, tied: true}, Options{Placement: Stream}), nil, nil)) {
 		t.Error("the same plan gives two texts")
 	}
 	f, err := Parse(text)

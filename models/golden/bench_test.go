@@ -32,7 +32,7 @@ func BenchmarkBuild72B(b *testing.B) {
 	})
 	b.Run("json", func(b *testing.B) {
 		for b.Loop() {
-			b.SetBytes(int64(len(schedule.JSON(res.Plan, cost.WorkOf(res.Program)))))
+			b.SetBytes(int64(len(schedule.JSON(res.Plan, cost.WorkOf(res.Program), nil))))
 		}
 	})
 }
