@@ -5,66 +5,6 @@ enum { STEP, LR, INV_TOKENS, MAX_NORM, GRAD_NORM, CLIP, SKIP, LOSS, TOKENS };
 
 __device__ __forceinline__ bool is_finite(double x) { return !isnan(x) && !isinf(x); }
 
-// ---- squared norm: p = {grad f32, norm f64, scalars or null}, i = {elems} ------------------------
-
-#define NORM_BLOCK (1 << 15)  // elements of one partial sum
-
-extern "C" __global__ void __launch_bounds__(256) optim_norm_terms(Args a) {
-    const float* g = (const float*)a.p[0];
-    const i64 start = (i64)blockIdx.x * NORM_BLOCK, end = imin(a.i[0], start + NORM_BLOCK);
-    double of[4] = {0.0, 0.0, 0.0, 0.0};  // norm.go adds in the same order
-    if (aligned(bits_of(g)) && end - start == NORM_BLOCK) {
-#pragma unroll 4
-        for (int k = 0; k < NORM_BLOCK; k += 256 * 4) {
-            float v[4];
-            load_cs<4>(g + start + k + threadIdx.x * 4, v);
-#pragma unroll
-            for (int e = 0; e < 4; e++) of[e] += (double)v[e] * (double)v[e];
-        }
-    } else {
-        for (i64 i = start + threadIdx.x * 4; i < end; i += 256 * 4)
-            for (int e = 0; e < 4 && i + e < end; e++) of[e] += (double)g[i + e] * (double)g[i + e];
-    }
-    const double s = block_sum<256>((of[0] + of[1]) + (of[2] + of[3]));
-    if (threadIdx.x == 0) ((double*)a.work)[blockIdx.x] = s;
-}
-
-// The same of a gradient in bf16, in the same order: p[0] is bf16.
-extern "C" __global__ void __launch_bounds__(256) optim_norm_half_terms(Args a) {
-    const u16* g = (const u16*)a.p[0];
-    const i64 start = (i64)blockIdx.x * NORM_BLOCK, end = imin(a.i[0], start + NORM_BLOCK);
-    double of[4] = {0.0, 0.0, 0.0, 0.0};
-    const bool fast = aligned(bits_of(g)) && end - start == NORM_BLOCK;
-    for (i64 i = start + threadIdx.x * 4; i < end; i += 256 * 4) {
-        u16 h[4] = {0, 0, 0, 0};
-        if (fast) {
-            const uint2 w = *(const uint2*)(g + i);
-            h[0] = (u16)w.x, h[1] = (u16)(w.x >> 16), h[2] = (u16)w.y, h[3] = (u16)(w.y >> 16);
-        } else {
-            for (int e = 0; e < 4 && i + e < end; e++) h[e] = g[i + e];
-        }
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const double v = (double)__uint_as_float((u32)h[e] << 16);
-            of[e] += v * v;
-        }
-    }
-    const double s = block_sum<256>((of[0] + of[1]) + (of[2] + of[3]));
-    if (threadIdx.x == 0) ((double*)a.work)[blockIdx.x] = s;
-}
-
-extern "C" __global__ void __launch_bounds__(1024) optim_norm_sum(Args a) {
-    const double* part = (const double*)a.work;
-    const i64 n = ceil_div(a.i[0], NORM_BLOCK);
-    double s = 0.0;
-#pragma unroll 4
-    for (i64 i = threadIdx.x; i < n; i += 1024) s += part[i];
-    s = block_sum<1024>(s);
-    if (threadIdx.x != 0) return;
-    *(double*)a.p[1] = s;
-    if (a.p[2] && !is_finite(s)) ((double*)a.p[2])[SKIP] = 1.0;
-}
-
 // ---- reduce: p = {scalars, norms f64, partials f64}, i = {norms, partials, bytes apart} ----------
 
 extern "C" __global__ void optim_reduce(Args a) {
@@ -101,28 +41,6 @@ extern "C" __global__ void __launch_bounds__(MAP_THREADS) optim_accumulate(Args 
     } else {
         const float* const in[2] = {(const float*)a.p[0], (const float*)a.p[1]};
         map<2>(a.i[0], in, out, [](const float (&x)[2], float (&y)[1]) { y[0] = x[0] + x[1]; });
-    }
-}
-
-// ---- round: p = {half bf16, grad f32}, i = {elems, even} ----------------------------------------
-
-#define ROUND_BLOCK 4096  // elements of a block: cudaMapBlock
-
-// to_half is the bf16 nearest to x, ties to even; NaN stays NaN.
-__device__ __forceinline__ u32 to_half(float x) {
-    const u32 b = __float_as_uint(x);
-    return x != x ? (b >> 16) | 0x40u : (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
-}
-
-extern "C" __global__ void __launch_bounds__(MAP_THREADS) optim_round(Args a) {
-    u32* h = (u32*)a.p[0];
-    const float2* g = (const float2*)a.p[1];
-    const i64 pairs = a.i[0] / 2, start = (i64)blockIdx.x * (ROUND_BLOCK / 2);
-    const i64 end = imin(pairs, start + ROUND_BLOCK / 2);
-#pragma unroll 4
-    for (i64 k = start + threadIdx.x; k < end; k += MAP_THREADS) {
-        const float2 x = g[k];
-        h[k] = to_half(x.x) | to_half(x.y) << 16;
     }
 }
 
