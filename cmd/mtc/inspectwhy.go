@@ -163,10 +163,18 @@ func (s *loaded) alternatives(o compileOptions) []alternative {
 	} else {
 		add("--placement stream", func(o *compileOptions) { o.Placement = "stream" })
 	}
-	if o.Recompute == "" || o.Recompute == "none" {
-		add("--recompute all", func(o *compileOptions) { o.Recompute = "all" })
-	} else {
+	again := slices.ContainsFunc(s.Plan.Tasks, func(t plan.Task) bool { return t.Func == plan.Recompute || t.Func == plan.Again })
+	if o.Recompute != "all" {
+		add("--recompute all", func(o *compileOptions) { o.Recompute, o.SaveValues = "all", "none" })
+	}
+	if again {
 		add("--recompute none", func(o *compileOptions) { o.Recompute = "none" })
+	}
+	if s.Plan.SavedInputs > 0 {
+		add("--save-inputs none", func(o *compileOptions) { o.SaveInputs = "none" })
+	}
+	if s.Plan.SavedLayers > 0 {
+		add("--save-values none", func(o *compileOptions) { o.SaveValues = "none" })
 	}
 	rows := s.Plan.Rows
 	if rows > 1 && rows%2 == 0 {
