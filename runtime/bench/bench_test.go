@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/device/cpu"
 	"github.com/megatrain/mtc/runtime/op"
 )
@@ -67,5 +68,53 @@ func TestSmallMemory(t *testing.T) {
 		if k.Bytes > 3*64<<10 {
 			t.Errorf("%s of %d bytes in 64 KiB", k.Name, k.Bytes)
 		}
+	}
+}
+
+// TestTypical: a round that something disturbed does not count, nor one batch of any, nor does the one
+// round that was faster than the others.
+func TestTypical(t *testing.T) {
+	ms := func(n ...time.Duration) (out []time.Duration) {
+		for _, x := range n {
+			out = append(out, x*time.Millisecond)
+		}
+		return out
+	}
+	for want, rounds := range map[time.Duration][][]time.Duration{
+		11: {ms(50, 10, 90, 11, 12)},
+		12: {ms(40, 41, 42, 43, 44), ms(11, 12, 30), ms(6, 5, 30)},
+		7:  {ms(7)},
+		13: {ms(13, 12, 99), ms(14, 10, 13, 16)},
+	} {
+		if got := typical(rounds...); got != want*time.Millisecond {
+			t.Errorf("%v: %v, want %d ms", rounds, got, want)
+		}
+	}
+}
+
+// TestOldOperands: on a CPU what a step comes back to late lies elsewhere for each launch, up to the bytes
+// that such a model goes through; what was just made stays where it is.
+func TestOldOperands(t *testing.T) {
+	dev := cpu.NewWith(cpu.Options{Threads: 1})
+	defer dev.Close()
+	m, err := newMemory(dev, device.DeviceMemory, 1<<20, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.far, err = newMemory(dev, device.DeviceMemory, 1<<20, 4); err != nil {
+		t.Fatal(err)
+	}
+	near, far := map[device.Ptr]bool{}, map[device.Ptr]bool{}
+	k := kase{kernel: "none", ring: 64 << 10, setup: func(m *memory) func(device.Queue) {
+		a, b := m.acts(256), m.old(1024)
+		return func(device.Queue) { near[a], far[b] = true, true }
+	}}
+	b := &bencher{dev: dev, o: Options{Target: "cpu", Each: 20 * time.Millisecond}, start: time.Now()}
+	b.o.Clock = func() time.Duration { return time.Since(b.start) }
+	if _, err := b.kernel(k, m, dev.Queue(device.Compute)); err != nil {
+		t.Fatal(err)
+	}
+	if len(near) != 1 || len(far) != 16 {
+		t.Errorf("%d places of new operands, %d of old ones, want 1 and 64 KiB / 4 KiB", len(near), len(far))
 	}
 }

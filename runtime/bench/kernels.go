@@ -70,27 +70,29 @@ func (b *bencher) kernels() error {
 	if b.o.Target == "cpu" && !b.o.Quick {
 		rounds = cpuRounds
 	}
-	times := make([][]time.Duration, len(all))
+	times := make([][][]time.Duration, len(all)) // by case and round
 	for round := range rounds {
 		for i, k := range all {
 			if i%25 == 0 {
 				b.progress("kernels: %d of %d", round*len(all)+i, rounds*len(all))
 			}
-			if round > 0 && (time.Since(b.start) > latest || len(times[i]) > 0 && times[i][0] > time.Second/4) {
+			if round > 0 && (time.Since(b.start) > latest || len(times[i]) > 0 && times[i][0][0] > time.Second/4) {
 				continue
 			}
 			t, err := b.kernel(k, m, q)
 			if err != nil {
 				return err
 			}
-			times[i] = append(times[i], t...)
+			if len(t) > 0 {
+				times[i] = append(times[i], t)
+			}
 		}
 	}
 	for i, k := range all {
 		if len(times[i]) == 0 {
 			continue
 		}
-		b.r.Kernels = append(b.r.Kernels, Kernel{k.kernel, k.shape, k.cost.FLOPs, k.cost.Bytes, typical(times[i], rounds).Seconds()})
+		b.r.Kernels = append(b.r.Kernels, Kernel{k.kernel, k.shape, k.cost.FLOPs, k.cost.Bytes, typical(times[i]...).Seconds()})
 	}
 	return nil
 }

@@ -8,24 +8,26 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/add"
 )
 
-// typical is the time of a launch. Of one round it is the second shortest; over several, half of the
-// batches were faster: the least is that of a moment of high clock, which a step of seconds does not have.
-func typical(times []time.Duration, rounds int) time.Duration {
-	slices.Sort(times)
-	if rounds == 1 {
-		return times[1]
+// typical is the time of a launch by its batches in each round: of a round the second shortest, so that
+// neither a disturbance nor a lucky one decides, and of rounds the middle one, because the least is that of
+// a moment of high clock, which a step of seconds does not have.
+func typical(rounds ...[]time.Duration) time.Duration {
+	var each []time.Duration
+	for _, times := range rounds {
+		slices.Sort(times)
+		each = append(each, times[min(1, len(times)-1)])
 	}
-	return times[len(times)/2]
+	slices.Sort(each)
+	return each[len(each)/2]
 }
 
-// measure is the time of one launch: of batches that are long against the time to wait for
-// them, the second shortest, so that neither a disturbance nor a lucky one decides.
+// measure is the time of one launch by batches that are long against the time to wait for them.
 func (b *bencher) measure(launch func()) (time.Duration, error) {
 	times, err := b.batches(launch, func(int) {})
 	if err != nil {
 		return 0, err
 	}
-	return typical(times, 1), nil
+	return typical(times), nil
 }
 
 // batches times batches of launches, each as the time of one. prepare is told how many launches there

@@ -138,7 +138,7 @@ func (p *Program) openPinned(threads int64, infer bool, pinned *int64) (*engine.
 	}
 	// Arenas count as live heap, and the collector lets garbage grow with that; keep it small.
 	dev, host := memory(p.Plan, infer)
-	const garbage = 64 << 20
+	const garbage = 16 << 20
 	debug.SetGCPercent(int(min(100, max(1, 100*garbage/max(1, dev+host)))))
 	return e, nil
 }
