@@ -1,13 +1,13 @@
 // et.mt: a small mixture for comparing routers: 61 M parameters, of which a token passes 17 M. The
 // router is a parameter; `dense` has a wide layer, of as many parameters a token, in its place.
-model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, W = 4 * D, down = 1.0, up = 1.0, router = none) {
+// `rate` is the part of the learning rate that the matrices of mlps have: u = f U, of which Adam moves U.
+model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, W = 4 * D, rate = 1.0, router = none) {
   init normal(1 / sqrt(D))
 
-  block mlp(x, width) { return down: linear(relu2(up: linear(x, width)), D, init = zero) }
-
-  block routed(x, width) {
-    h = relu2(up * up: linear(x, width, init = normal(1 / (up * sqrt(D)))))
-    return down * down: linear(h, D, init = zero)
+  // (rate * down) * relu2((rate * up) x), with one product by a constant
+  block mlp(x, width) {
+    h = relu2(up: linear(x, width, init = normal(1 / (rate * sqrt(D)))))
+    return rate * rate * rate * down: linear(h, D, init = zero)
   }
 
   block attn(x) {
@@ -22,7 +22,7 @@ model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, W = 4 * D, down 
   }
   block sparse(x) {
     attn(x)
-    x += moe: moe(rmsnorm(x, weight = false), experts = E, expert = routed(width = 2 * D), shared = mlp(width = 2 * D),
+    x += moe: moe(rmsnorm(x, weight = false), experts = E, expert = mlp(width = 2 * D), shared = mlp(width = 2 * D),
                   router = router)
   }
 
