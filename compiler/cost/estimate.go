@@ -2,6 +2,7 @@ package cost
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -15,13 +16,15 @@ type pricer struct {
 	rates *Rates
 	times float64 // how many micro-batches each of the plan's stands for
 	cache map[funcKey]Estimate
+	// squares is the buffer of the sums of squares of gradients, -1 where there is none.
+	squares plan.BufID
 }
 
 type funcKey struct {
 	template int
 	fn       plan.Func
 	decode   bool
-	squares  int64 // elements of the gradients whose sums of squares it makes
+	squares  int64 // bytes of the gradients whose sums of squares it makes
 }
 
 func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
@@ -36,7 +39,9 @@ func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
 	if r == nil {
 		return nil, fmt.Errorf("machine %s: it has no rates for %s", m.Name, precision)
 	}
-	return &pricer{p: p, w: w, m: m, rates: r, times: 1, cache: map[funcKey]Estimate{}}, nil
+	c := &pricer{p: p, w: w, m: m, rates: r, times: 1, cache: map[funcKey]Estimate{}}
+	c.squares = plan.BufID(slices.IndexFunc(p.Buffers, func(b plan.Buffer) bool { return b.Name == "squares" }))
+	return c, nil
 }
 
 // estimate is a task alone on the machine.
@@ -46,20 +51,17 @@ func (c *pricer) estimate(t *plan.Task) Estimate {
 		return c.copy(t).longer(c.times)
 	case plan.Compute:
 		k := funcKey{t.Template, t.Func, t.List == plan.Decode, 0}
-		for i, whole := range t.Bind.Whole {
-			if whole {
-				k.squares += c.p.Slabs[c.p.Units[t.Unit].Slabs[i]].Elems
-			}
+		if slices.Contains(t.Writes, c.squares) {
+			k.squares = c.beyond(t)
 		}
 		e, ok := c.cache[k]
 		if !ok {
-			e = c.function(t)
-			if k.squares > 0 && e.Launches > 0 {
-				e.Parts[ByMemory] += c.rates.moving("norm", 4*k.squares, c.rates.Memory.Value)
+			e = c.function(t).longer(c.times)
+			if k.squares > 0 {
+				e.Parts[ByMemory] += c.rates.moving("norm", k.squares, c.rates.Memory.Value)
 				e.Launches++
 				e.sum()
 			}
-			e = e.longer(c.times)
 			c.cache[k] = e
 		}
 		return e
@@ -67,6 +69,20 @@ func (c *pricer) estimate(t *plan.Task) Estimate {
 		return c.step(t)
 	}
 	return c.copy(t)
+}
+
+// beyond is the bytes that a task moves besides the launches of its function: those of the gradients
+// that are whole with it. 0 where the launches are not known, and all bytes count.
+func (c *pricer) beyond(t *plan.Task) int64 {
+	launches := c.w.of(t)
+	if len(launches) == 0 {
+		return 0
+	}
+	n := t.Moved
+	for _, l := range launches {
+		n -= l.Bytes * l.Times
+	}
+	return max(n, 0)
 }
 
 // function adds up the launches of a template's function.
