@@ -99,13 +99,13 @@ extern __shared__ uint4 kept_words[];
 #endif
 #define ROOM (S1 * 1024 / (int)sizeof(act_t) / STEP * STEP)
 
-// kept is where the element at is kept, if there is room.
-__device__ __forceinline__ act_t* kept(int at) { return (act_t*)kept_words + (at - HELD * STEP); }
-__device__ __forceinline__ bool is_kept(int at) { return ROOM > 0 && at >= HELD * STEP && at < HELD * STEP + ROOM; }
+// kept is where the element at is kept, behind N units in registers, if there is room.
+template <int N> __device__ __forceinline__ act_t* kept(int at) { return (act_t*)kept_words + (at - N * STEP); }
+template <int N> __device__ __forceinline__ bool is_kept(int at) { return ROOM > 0 && at >= N * STEP && at < N * STEP + ROOM; }
 
-// AHEAD is how many units of a row a thread reads before it uses the first: with 512 threads half of
-// a row of 50,257 for a loss, and few for an evaluation, whose blocks are many.
-template <bool KEEP> constexpr int AHEAD = KEEP && THREADS == 512 ? 7 : 4;
+// AHEAD is how many units of a row a thread reads before it uses the first: fewer leave registers for
+// more blocks.
+template <bool KEEP> constexpr int AHEAD = KEEP || THREADS == 1024 ? 5 : 4;
 
 // Row is a row of v logits as a thread sees it: whole says that it is aligned.
 template <int N> struct Row {
@@ -135,7 +135,7 @@ template <int N> struct Row {
         auto one = [&](int at) {
             float u[E];
             load_row(x + at, v - at, u);
-            if (KEEP && is_kept(at)) store<E>(kept(at), u);
+            if (KEEP && is_kept<N>(at)) store<E>(kept<N>(at), u);
             s.add(u);
         };
         if (!whole) {
@@ -156,7 +156,7 @@ template <int N> struct Row {
 #pragma unroll
                 for (int k = 0; k < A; k++) {
                     if (at + k * STEP + E > v) break;
-                    if (KEEP && is_kept(at + k * STEP)) w[k].st(kept(at + k * STEP));
+                    if (KEEP && is_kept<N>(at + k * STEP)) w[k].st(kept<N>(at + k * STEP));
                     s.add(w[k]);
                 }
             }
@@ -201,6 +201,64 @@ struct Gradient {
     }
 };
 
+// gradient writes those of a row to d, from what is kept of it.
+template <int N> __device__ __forceinline__ void gradient(const Row<N>& x, const Gradient& g, act_t* d) {
+    if (!x.whole) {
+        for (int at = x.first(); at < x.v; at += STEP) {
+            float u[E];
+            if (is_kept<N>(at)) {
+                load<E>(kept<N>(at), u);
+            } else {
+                load_row(x.x + at, x.v - at, u);
+            }
+            g.of(at, u);
+            store_row(d + at, x.v - at, u);
+        }
+    } else {
+        if constexpr (N > 0) {
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float u[E];
+                unpack<E>(x.held[k], u, act_t());
+                g.of(x.first() + k * STEP, u);
+                store<E>(d + x.first() + k * STEP, u);
+            }
+        }
+        const int units = x.v / E * E, end = min(units, N * STEP + ROOM);
+        int at = x.first() + N * STEP;
+#pragma unroll 2
+        for (; at < end; at += STEP) {
+            float u[E];
+            load<E>(kept<N>(at), u);
+            g.of(at, u);
+            store<E>(d + at, u);
+        }
+        // What was not kept.
+        for (; at < units; at += 2 * STEP) {
+            float u[E], w[E];
+            const bool two = at + STEP < units;
+            load<E>(x.x + at, u);
+            if (two) load<E>(x.x + at + STEP, w);
+            g.of(at, u);
+            store<E>(d + at, u);
+            if (!two) break;
+            g.of(at + STEP, w);
+            store<E>(d + at + STEP, w);
+        }
+        if (x.has_rest()) {
+            float u[E];
+            load_row(x.x + x.rest(), x.v - x.rest(), u);
+            g.of(x.rest(), u);
+            store_row(d + x.rest(), x.v - x.rest(), u);
+        }
+    }
+}
+
+__device__ __forceinline__ void zeros(act_t* d, int n) {
+    const float zero[E] = {0, 0, 0, 0, 0, 0, 0, 0};
+    for (int at = threadIdx.x * E; at < n; at += STEP) store_row(d + at, n - at, zero);
+}
+
 // p = {logits, targets i32, partials f64[2], scalars f64, dlogits}; dlogits may be logits. The
 // scalar 2 is plan.ScalarInvTokens.
 extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) crossentropy_loss(Args a) {
@@ -216,65 +274,69 @@ extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) c
     if (target >= v) __trap();
     double* losses = (double*)a.work;
     if (target < 0) {
-        const float zero[E] = {0, 0, 0, 0, 0, 0, 0, 0};
-        for (int at = x.first(); at < v; at += STEP) store_row(d + at, v - at, zero);
+        zeros(d, v);
         if (threadIdx.x == 0) losses[row] = 0.0;
         return;
     }
     const float hit = to_f(logits[target]);  // before its gradient takes the place
     const Sum s = x.sum<true>();
-    const Gradient g = {s.top, inv / s.sum, inv, target};
-    if (!x.whole) {
-        for (int at = x.first(); at < v; at += STEP) {
-            float u[E];
-            if (is_kept(at)) {
-                load<E>(kept(at), u);
-            } else {
-                load_row(logits + at, v - at, u);
-            }
-            g.of(at, u);
-            store_row(d + at, v - at, u);
-        }
-    } else {
-        if constexpr (HELD > 0) {
-#pragma unroll
-            for (int k = 0; k < HELD; k++) {
-                float u[E];
-                unpack<E>(x.held[k], u, act_t());
-                g.of(x.first() + k * STEP, u);
-                store<E>(d + x.first() + k * STEP, u);
-            }
-        }
-        const int units = v / E * E, end = min(units, HELD * STEP + ROOM);
-        int at = x.first() + HELD * STEP;
-#pragma unroll 2
-        for (; at < end; at += STEP) {
-            float u[E];
-            load<E>(kept(at), u);
-            g.of(at, u);
-            store<E>(d + at, u);
-        }
-        // What was not kept.
-        for (; at < units; at += 2 * STEP) {
-            float u[E], w[E];
-            const bool two = at + STEP < units;
-            load<E>(logits + at, u);
-            if (two) load<E>(logits + at + STEP, w);
-            g.of(at, u);
-            store<E>(d + at, u);
-            if (!two) break;
-            g.of(at + STEP, w);
-            store<E>(d + at + STEP, w);
-        }
-        if (x.has_rest()) {
-            float u[E];
-            load_row(logits + x.rest(), v - x.rest(), u);
-            g.of(x.rest(), u);
-            store_row(d + x.rest(), v - x.rest(), u);
-        }
-    }
+    gradient(x, Gradient{s.top, inv / s.sum, inv, target}, d);
     if (threadIdx.x == 0) losses[row] = loss_of(s, hit);
 }
+
+// Long rows, from Hopper on: the PARTS blocks of a cluster have a part each, which their shared memory
+// holds, and two clusters share their multiprocessors, so that one reads while the other writes.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define PARTS 4
+
+// whole_sum is the sum over all parts, the same in all threads of the cluster. Its blocks must
+// cluster_wait before they end.
+__device__ __forceinline__ Sum whole_sum(Sum own) {
+    __shared__ float sums[2];
+    if (threadIdx.x == 0) sums[0] = own.top, sums[1] = own.sum;
+    cluster_arrive();
+    cluster_wait();
+    float top[PARTS], sum[PARTS];
+#pragma unroll
+    for (int k = 0; k < PARTS; k++) top[k] = of_block(sums, k), sum[k] = of_block(sums + 1, k);
+    cluster_arrive();
+    Sum s = {top[0], 0.0f};
+#pragma unroll
+    for (int k = 1; k < PARTS; k++) s.top = fmaxf(s.top, top[k]);
+#pragma unroll
+    for (int k = 0; k < PARTS; k++) s.sum += sum[k] * exp_of(top[k] - s.top);
+    return s;
+}
+
+template <bool LOSS> __device__ __forceinline__ void clusters(const Args& a) {
+    const i64 row = blockIdx.x / PARTS;
+    const int v = (int)a.i[1], part = (v + PARTS * E - 1) / (PARTS * E) * E, start = (int)(blockIdx.x % PARTS) * part;
+    const int n = max(0, min(part, v - start));
+    const int target = ((const int*)a.p[1])[row];
+    const float inv = LOSS ? (float)((const double*)a.p[3])[2] : 0.0f;
+    const act_t *whole = (const act_t*)a.p[0] + row * a.i[2], *logits = whole + start;
+    act_t* d = LOSS ? (act_t*)a.p[4] + row * a.i[2] + start : nullptr;
+    const bool first = start == 0 && threadIdx.x == 0;
+    if (LOSS && start == (PARTS - 1) * part)
+        for (i64 at = n + threadIdx.x; at < a.i[2] - start; at += THREADS) d[at] = from_f<act_t>(0.f);  // a product may run over the gap
+    if (target >= v) __trap();
+    double* losses = (double*)a.work;
+    if (target < 0) {
+        if (LOSS) zeros(d, n);
+        if (first) losses[row] = 0.0;
+        return;
+    }
+    const float hit = first ? to_f(whole[target]) : 0.0f;  // before its gradient takes the place
+    const Row<0> x(logits, n, aligned(bits_of(logits) | bits_of(d)));
+    const Sum s = whole_sum(x.sum<LOSS>());
+    if (LOSS) gradient(x, Gradient{s.top, inv / s.sum, inv, target - start}, d);
+    if (first) losses[row] = loss_of(s, hit);
+    cluster_wait();
+}
+
+extern "C" __global__ void __cluster_dims__(PARTS, 1, 1) __launch_bounds__(THREADS) crossentropy_eval_cluster(Args a) { clusters<false>(a); }
+extern "C" __global__ void __cluster_dims__(PARTS, 1, 1) __launch_bounds__(THREADS, THREADS > 512 ? 1 : 2) crossentropy_loss_cluster(Args a) { clusters<true>(a); }
+#endif
 
 // The second launch, one block: partials += {losses, targets}. Rows are added in groups of 32, each
 // in one order, and the groups one after the other: chunks of whole groups give the same bits as

@@ -4,7 +4,7 @@
 // p = {dy [rows, out], add, dbias [out] f32}, i = {rows, in, out, pitch of dy}.
 #include "mtc.cuh"
 
-//mtc:spec 4 512
+//mtc:spec 8 512
 //mtc:spec 8 256
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define CLUSTER 8
@@ -13,18 +13,6 @@
 #else
 #define AHEAD 8
 #endif
-
-__device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// of_block is what the float at p is in a block of the cluster.
-__device__ __forceinline__ float of_block(const float* p, u32 block) {
-    u32 at;
-    float v;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((u32)__cvta_generic_to_shared(p)), "r"(block));
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(at) : "memory");
-    return v;
-}
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(S1, 1024 / S1) linear_bias_cluster(Args a) {
     constexpr int LANES = S0, PARTS = S1 / LANES, WARPS = S1 / 32;
@@ -68,7 +56,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(S1,
         for (int w = 1; w < WARPS; w++) s += sums[w][threadIdx.x];
         sum[threadIdx.x] = s;
     }
-    cluster_sync();
+    cluster_arrive();
+    cluster_wait();
     const i64 j = base + threadIdx.x;
     if (rank == 0 && threadIdx.x < LANES * 8 && j < out) {
         float s = sum[threadIdx.x];
@@ -76,6 +65,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(S1,
         for (u32 b = 1; b < CLUSTER; b++) s += of_block(sum + threadIdx.x, b);
         ((float*)a.p[2])[j] = plus((const float*)a.p[1], j, s);
     }
-    cluster_sync();  // a block's shared memory lasts until it was read
+    cluster_arrive();
+    cluster_wait();  // a block's shared memory lasts until it was read
 }
 #endif

@@ -42,11 +42,11 @@ var (
 // cluster is bias.cu's CLUSTER.
 const cluster = 8
 
-// tile is the lanes of 8 columns of a cluster, and the threads of its blocks: narrow tiles of larger
-// blocks where there would be fewer than two blocks for each of 132 multiprocessors.
+// tile is the lanes of 8 columns of a cluster, whole lines of 128 bytes, and the threads of its blocks:
+// more where there would be fewer than two blocks for each of 132 multiprocessors.
 func tile(a *device.Args) [4]int64 {
 	if a.I[2] < 2*132*64/cluster {
-		return [4]int64{4, 512}
+		return [4]int64{8, 512}
 	}
 	return [4]int64{8, 256}
 }

@@ -262,6 +262,24 @@ template <int THREADS> __device__ __forceinline__ float block_max(float v) {
     return s;
 }
 
+// ---- clusters ------------------------------------------------------------------------------
+// Blocks of kernels with __cluster_dims__, from Hopper on, which read each other's shared memory.
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Of all blocks of a cluster, what was written before cluster_arrive is seen behind cluster_wait.
+__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
+// of_block is what the float at p, in shared memory, is in a block of the cluster.
+__device__ __forceinline__ float of_block(const float* p, u32 block) {
+    u32 at;
+    float v;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((u32)__cvta_generic_to_shared(p)), "r"(block));
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(at) : "memory");
+    return v;
+}
+#endif
+
 // ---- small helpers -------------------------------------------------------------------------
 
 __device__ __forceinline__ i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
