@@ -131,6 +131,18 @@ func TestInspectPlannedMachine(t *testing.T) {
 	} else if m, err = s.machine("l40s"); err != nil || m.HostMemory.Value >= 100<<40 {
 		t.Errorf("another machine has the memory of the build's: %+v, %v", m, err)
 	}
+	// A run folder has the build's schedule.json, and nothing else of it.
+	text, err := os.ReadFile(filepath.Join(dir, scheduleFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := t.TempDir()
+	if err := os.WriteFile(filepath.Join(alone, scheduleFile), text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := inspected(t, alone); code != exitOK || !strings.Contains(out, "predicted for rtx4090:") {
+		t.Errorf("a folder with schedule.json alone: exit %d\n%s%s", code, out, errs)
+	}
 	var out, errw strings.Builder
 	if run([]string{"diff", dir, built(t, "--target", "cuda", "--placement", "stream")}, nil, &out, &errw); !strings.Contains(out.String(), "rtx4090") {
 		t.Errorf("diff does not predict for the machine of its first build:\n%s%s", out.String(), errw.String())

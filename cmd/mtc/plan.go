@@ -176,7 +176,11 @@ func writePlan(w io.Writer, c *planner.Choice) {
 	row("machine", "%s", c.Machine.Title)
 	fits := fmt.Sprintf("host %s of %s", telemetry.Bytes(r.Host), telemetry.Bytes(r.HostLimit))
 	if p.Target != "cpu" {
-		fits = fmt.Sprintf("device %s of %s, ", telemetry.Bytes(r.Device), telemetry.Bytes(r.DeviceLimit)) + fits
+		beyond := ""
+		if has := int64(c.Machine.DeviceMemory.Value); r.DeviceLimit > has {
+			beyond = fmt.Sprintf(" (it has %s)", telemetry.Bytes(has))
+		}
+		fits = fmt.Sprintf("device %s of %s%s, ", telemetry.Bytes(r.Device), telemetry.Bytes(r.DeviceLimit), beyond) + fits
 	}
 	row("fits", "%s", fits)
 	counted := "6N"

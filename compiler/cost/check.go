@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // Check says what a profile lacks or has wrong, by the name of the field; a simulation divides by its
@@ -20,6 +22,11 @@ func (l limits) delay() within { return within{0, l.seconds, true, "seconds"} }
 func (l limits) maybe() within { return within{l.rate, 1e18, true, "bytes a second"} }
 
 func (m *Machine) check(l limits) error {
+	for _, text := range []string{m.Name, m.Title} {
+		if len(text) > 200 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return fmt.Errorf("the name or title %.40q is not a line of text that can be shown", text)
+		}
+	}
 	if m.Target != "cpu" && m.Target != "cuda" {
 		return fmt.Errorf("machine %s: target is %q, not cpu or cuda", m.Name, m.Target)
 	}

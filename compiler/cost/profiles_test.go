@@ -121,6 +121,7 @@ func TestCheck(t *testing.T) {
 		change func(m *Machine)
 	}{
 		{"target", func(m *Machine) { m.Target = "tpu" }},
+		{"name or title", func(m *Machine) { m.Name = "h200\x1b[31m" }},
 		{"no rates", func(m *Machine) { m.Rates = nil }},
 		{"rates.f16", func(m *Machine) { m.Rates["f16"] = m.Rates["f32"] }},
 		{"rates.f32 is empty", func(m *Machine) { m.Rates["f32"] = nil }},

@@ -12,7 +12,7 @@ import (
 
 // Recompute writes the policy of Options.Recompute into every unit's graph.
 func Recompute(m *ir.Model, o Options, diags *diag.List) {
-	again, known := recomputes(o.Recompute), map[string]bool{"": true}
+	again, known := recomputes(o.Recompute), map[string]bool{}
 	layers := 0
 	for _, u := range m.Units {
 		if u.Kind == ir.LayerUnit && u.Part == "" {
@@ -27,7 +27,7 @@ func Recompute(m *ir.Model, o Options, diags *diag.List) {
 		diags.Errorf("MT0414", m.Span, "`--recompute %d` is of more layers than the %d there are", n, layers).
 			Hint("`--recompute all` is of every layer")
 	}
-	if isNumber || o.Recompute == "all" || o.Recompute == "none" {
+	if isNumber || o.Recompute == "" || o.Recompute == "all" || o.Recompute == "none" {
 		return
 	}
 	for _, name := range strings.Split(o.Recompute, ",") {
