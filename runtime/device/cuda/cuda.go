@@ -246,9 +246,7 @@ func (d *Device) Queue(l device.Lane) device.Queue {
 
 // Sync waits until every command enqueued before it is done on all lanes.
 func (d *Device) Sync() error {
-	if err := d.Settle(); err != nil {
-		return err
-	}
+	unready := d.Settle()
 	seq := d.host.record()
 	for _, s := range d.streams {
 		if err := d.syncStream(s.handle); err != nil {
@@ -256,6 +254,9 @@ func (d *Device) Sync() error {
 		}
 	}
 	d.host.await(seq)
+	if unready != nil {
+		return unready
+	}
 	return d.err()
 }
 
