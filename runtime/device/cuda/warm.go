@@ -50,20 +50,22 @@ type notedKey struct {
 func (d *Device) Warm(run func(q device.Queue)) error {
 	n := &notes{stream: d.streams[device.Compute], seen: map[moduleKey]bool{}, known: map[notedKey]bool{}}
 	run(n)
-	before, beside := d.warmed, make(chan error, 1)
-	began := time.Now()
+	if err := d.warmed(); err != nil {
+		return err
+	}
+	beside := make(chan error, 1)
+	var took time.Duration
 	go func() {
+		began := time.Now()
 		err := n.ready()
-		d.times.kernels += time.Since(began)
+		took = time.Since(began)
 		beside <- err
 	}()
 	d.warmed = sync.OnceValue(func() error {
 		err := <-beside
+		d.times.kernels += took
 		began := time.Now()
 		defer func() { d.times.products += time.Since(began) }()
-		if err == nil {
-			err = before()
-		}
 		if err == nil {
 			err = n.stream.reserve(n.room)
 		}
