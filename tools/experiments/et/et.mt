@@ -1,13 +1,14 @@
 // et.mt: a small mixture for comparing routers: 61 M parameters, of which a token passes 17 M. The
 // router is a parameter; `dense` has a wide layer, of as many parameters a token, in its place.
-// `rate` is the part of the learning rate that the matrices of mlps have: u = f U, of which Adam moves U.
-model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, W = 4 * D, rate = 1.0, router = none) {
+// `rate` is the part of the learning rate that the matrices of mlps have, `own` that of routed
+// experts: a matrix is rate times what Adam moves.
+model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, W = 4 * D, rate = 1.0, own = rate, router = none) {
   init normal(1 / sqrt(D))
 
-  // (rate * down) * relu2((rate * up) x), with one product by a constant
-  block mlp(x, width) {
-    h = relu2(up: linear(x, width, init = normal(1 / (rate * sqrt(D)))))
-    return rate * rate * rate * down: linear(h, D, init = zero)
+  // (r * down) * relu2((r * up) x), with one product by a constant
+  block mlp(x, width, r = rate) {
+    h = relu2(up: linear(x, width, init = normal(1 / (r * sqrt(D)))))
+    return r * r * r * down: linear(h, D, init = zero)
   }
 
   block attn(x) {
@@ -22,7 +23,7 @@ model et(L = 6, D = 384, hd = 64, H = D / hd, V = 8192, E = 16, W = 4 * D, rate 
   }
   block sparse(x) {
     attn(x)
-    x += moe: moe(rmsnorm(x, weight = false), experts = E, expert = mlp(width = 2 * D), shared = mlp(width = 2 * D),
+    x += moe: moe(rmsnorm(x, weight = false), experts = E, expert = mlp(width = 2 * D, r = own), shared = mlp(width = 2 * D),
                   router = router)
   }
 
