@@ -61,7 +61,18 @@ var variants = map[string]struct {
 	"still-groups":    {"threshold", compiler.Options{MicroBatch: 2, Groups: 2, Placement: "stream", Set: []string{still}}},
 	"still-free":      {"threshold", compiler.Options{MicroBatch: 1, Groups: 4, Placement: "stream", Resident: "2", Set: []string{still, "train.clip=none"}}},
 	"still-1":         {"threshold", compiler.Options{MicroBatch: 1, Placement: "stream", Recompute: "all", Set: []string{still}}},
+	"curves-aux":      {"curves", curve("topk(1, scores = sigmoid, balance = aux(0.01, scope = step))")},
+	"curves-lossfree": {"curves", curve("topk(1, scores = sigmoid, balance = lossfree(0.01))")},
+	"curves-quantile": {"curves", curve("topk(1, scores = sigmoid, balance = quantile)")},
+	"curves-choice":   {"curves", curve("expert_choice(0.25, pool = sequence, ema = 0.9)")},
+	"curves-cutoff":   {"curves", curve("threshold(0.25, ema = 0.9, warmup = causal(30))")},
+	"curves-warmed":   {"curves", curve("threshold(0.25, ema = 0.9, warmup = expert_choice(30, pool = step))")},
 	"still-long":      {"threshold", compiler.Options{MicroBatch: 8, Set: []string{still, "train.steps=200"}}},
+}
+
+// curve compiles testdata/curves.mt with a router, a step in one micro-batch.
+func curve(router string) compiler.Options {
+	return compiler.Options{MicroBatch: 16, Set: []string{"router=" + router}}
 }
 
 // kinds are the variants with a kind of router each.
