@@ -41,7 +41,7 @@ func TestTrainsLikePyTorch(t *testing.T) {
 		t.Fatal(err)
 	}
 	onEach(t, func(t *testing.T, precision string) {
-		limit := 0.005
+		limit := 0.003
 		if precision == "bf16" {
 			limit = 0.02
 		}
