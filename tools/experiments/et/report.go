@@ -83,6 +83,10 @@ func write(out, path string, m *manifest, done []result) error {
 			continue
 		}
 		mean, sd := spread(evals)
+		scatter := "-" // of one run there is none
+		if len(evals) > 1 {
+			scatter = fmt.Sprintf("%.4f", sd)
+		}
 		gap, _ := spread(gaps)
 		fan, _ := spread(fans)
 		vio, _ := spread(vios)
@@ -92,8 +96,8 @@ func write(out, path string, m *manifest, done []result) error {
 		if a.Router != "none" {
 			usage = fmt.Sprintf("%.3f | %.3f | %.2f | %.3f | %.1f %%", fan, (m.Products+(fan-1)*m.Expert)/m.Products, vio, cv, 100*no)
 		}
-		fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f | %s | %+.4f | %s | %s |\n",
-			a.Name, len(evals), mean, sd, against(by, a.Name, m.Baseline), gap, against(gapOf, a.Name, m.Baseline), usage)
+		fmt.Fprintf(&b, "| %s | %d | %.4f | %s | %s | %+.4f | %s | %s |\n",
+			a.Name, len(evals), mean, scatter, against(by, a.Name, m.Baseline), gap, against(gapOf, a.Name, m.Baseline), usage)
 	}
 	b.WriteString(curves(m, done))
 	fmt.Print("\n" + b.String())
