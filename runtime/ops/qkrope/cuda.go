@@ -28,8 +28,23 @@ var (
 			return grid.Rows(a.I[0]*(a.I[3]+a.I[4]), lanes)
 		},
 	}
-	sweepCUDA = &device.Source{Text: text, Func: "qk_backward", Spec: sweepSpec, Grid: sweepGrid, Work: sweepWork}
-	sumsCUDA  = &device.Source{
+	inputCUDA = &device.Source{
+		Text: text, Func: "qk_backward",
+		Spec: func(a *device.Args) [4]int64 {
+			s := sweepSpec(a)
+			s[2] += 4
+			return s
+		},
+		Grid: func(a *device.Args) device.Grid {
+			lanes, _ := grid.Team(a.I[5])
+			g := grid.Rows(a.I[0]*a.I[3], lanes)
+			if a.I[4] > 0 {
+				g.X += grid.Rows(a.I[0]*a.I[4], lanes).X
+			}
+			return g
+		},
+	}
+	sweepCUDA = &device.Source{
 		Text: text, Func: "qk_backward", Spec: sweepSpec, Grid: sweepGrid, Work: sweepWork,
 		Next: &device.Source{Text: text, Func: "qk_backward_sums", Spec: sweepSpec, Grid: func(a *device.Args) device.Grid {
 			g := grid.ColumnsEnd(a.I[5])
@@ -51,9 +66,9 @@ func pickBackward(_ device.Target, a *device.Args) *device.Source {
 	case a.I[7] == None:
 		return turnBackCUDA
 	case a.P[16].Nil() && a.P[17].Nil():
-		return sweepCUDA
+		return inputCUDA
 	}
-	return sumsCUDA
+	return sweepCUDA
 }
 
 // sharedHeads is qkrope.cu's HEADS.

@@ -1,6 +1,7 @@
 #include "mtc.cuh"
 
-// S2: where the norm stands (0: there is none, 1: before the rotation, 2: behind it). S3: pairs are
+// S2: where the norm stands (0: there is none, 1: before the rotation, 2: behind it), 4 more where no weight
+// of a norm has a gradient. S3: pairs are
 // (2j, 2j + 1) (interleaved), else (j, j + hd/2). With a norm S0 is the lanes of a team and S1 the units of
 // 8 elements that a lane holds; without, S0 says to turn back. Heads are multiples of 16 elements, all
 // addresses of 16 bytes.
@@ -19,7 +20,13 @@
 //mtc:spec 16 1 2 1
 //mtc:spec 32 4 1 0
 //mtc:spec 32 4 2 0
+//mtc:spec 16 1 5 0
+//mtc:spec 8 1 6 0
+//mtc:spec 16 1 6 0
+//mtc:spec 32 4 6 0
 #define NORMED (S2 != 0 && S1 > 0)
+#define NORM (S2 % 4)
+#define SUMS (S2 < 4)
 #define LANES (S2 != 0 && S0 ? S0 : 32)
 
 // p = {q, k, yq or dyq, yk or dyk, wq, wk, invq, invk, cs, starts}, and backward {add dq, add dk, dq, dk,
@@ -209,7 +216,7 @@ template <int UNITS> __device__ __forceinline__ void forward(const Args& a) {
     each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
         float v[8], o[8];
         x.get(k, v, o);
-        if (S2 == 2) {
+        if (NORM == 2) {
             const Turned t(group.cs, i, n, false);
             t(v, o, turned[k]);
 #pragma unroll
@@ -226,7 +233,7 @@ template <int UNITS> __device__ __forceinline__ void forward(const Args& a) {
     act_t* y = (act_t*)a.p[2 + side] + group.at;
     each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
         float v[8], o[8];
-        if (S2 == 2) {
+        if (NORM == 2) {
             weigh(turned[k], inv, weight, i);
             store<8>(y + i, turned[k]);
             return;
@@ -245,12 +252,18 @@ extern "C" __global__ void __launch_bounds__(TEAM_THREADS) qk_forward(Args a) {
     if constexpr (NORMED) forward<S1>(a);
 }
 
+// blocks_of is the number of blocks over a side's groups: with sums those of rmsnorm, else one for each
+// round of teams.
+template <int UNITS> __device__ __forceinline__ i64 blocks_of(i64 groups) {
+    return SUMS ? sweep_blocks<LANES, UNITS, 1>(groups) : ceil_div(groups, TEAM_THREADS / LANES);
+}
+
 // The whole backward pass in one sweep: dx, and of each block the sum of dweight over its groups,
-// [blocks, hd] in work. The blocks of q come first; each side's are those of rmsnorm.
+// [blocks, hd] in work. The blocks of q come first.
 template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
     const int n = (int)a.i[5];
     constexpr int TEAMS = TEAM_THREADS / LANES;
-    const i64 qblocks = sweep_blocks<LANES, UNITS, 1>(a.i[0] * a.i[3]);
+    const i64 qblocks = blocks_of<UNITS>(a.i[0] * a.i[3]);
     const int side = blockIdx.x >= qblocks;
     const i64 step = side ? gridDim.x - qblocks : qblocks;
     const i64 groups = a.i[0] * a.i[3 + side], blocks = ceil_div(groups, TEAMS);
@@ -274,7 +287,7 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
             float w[8];
             x.get(k, v[k], v2[k]);
             dy.get(k, g[k], g2[k]);
-            if (S2 == 1) {
+            if (NORM == 1) {
                 const Turned t(group.cs, i, n, true);
                 t(g[k], g2[k], g[k]);
             } else {
@@ -294,7 +307,7 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 dot += (weight ? g[k][e] * w[e] : g[k][e]) * v[k][e];
-                if (team.live) dw[k][e] += g[k][e] * (v[k][e] * inv);
+                if (SUMS && team.live) dw[k][e] += g[k][e] * (v[k][e] * inv);
             }
         });
         const float mean = team.sum(dot) * inv * (1.0f / (float)n);
@@ -312,7 +325,7 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
             float d[8], m[8];
             input(v[k], g[k], i, d);
             if (add) more.get(k, i, m);
-            if (S2 == 2) {
+            if (NORM == 2) {
                 float d2[8];
                 if (!S3) input(v2[k], g2[k], partner(i, n), d2);
 #pragma unroll
@@ -332,16 +345,17 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
             store<8>(dx + i, d);
         });
     }
-    sweep_sums<LANES, UNITS>(dw, n, (float*)a.work + (i64)blockIdx.x * n);
+    if (SUMS) sweep_sums<LANES, UNITS>(dw, n, (float*)a.work + (i64)blockIdx.x * n);
 }
 
-extern "C" __global__ void __launch_bounds__(TEAM_THREADS, S1 > 2 ? 1 : 2) qk_backward(Args a) {
+// A norm behind the rotation holds more.
+extern "C" __global__ void __launch_bounds__(TEAM_THREADS, S1 > 2 ? 1 : S1 == 1 && NORM == 1 ? 3 : 2) qk_backward(Args a) {
     if constexpr (NORMED) sweep<S1>(a);
 }
 
 // The second launch: blocks of 32 columns, of q and of k.
 extern "C" __global__ void __launch_bounds__(1024) qk_backward_sums(Args a) {
-    if constexpr (NORMED) {
+    if constexpr (NORMED && SUMS) {
         const int side = blockIdx.y;
         float* dw = (float*)a.p[16 + side];
         if (a.i[3 + side] == 0 || !dw) return;
