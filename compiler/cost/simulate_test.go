@@ -239,3 +239,42 @@ func TestOddDims(t *testing.T) {
 		}
 	}
 }
+
+// TestCPUKernels: on a CPU groups of rows are products of their own, a kernel that was not measured runs
+// like the mean of those that were, one that norms too like those that do, and a function of a product's
+// result is a pass behind it.
+func TestCPUKernels(t *testing.T) {
+	r := &Rates{
+		Product: Table{Points: []Point{{"nt", 64, 8, 8, 50}, {"nt", 512, 8, 8, 400}}}, Memory: Figure{1000, "made up"},
+		Kernels: map[string]Curve{
+			"a.Forward": {Points: []Size{{1, 10}}}, "b.Forward": {Points: []Size{{1, 30}}}, "b.Forward" + op.WithNorm: {Points: []Size{{1, 5}}},
+			"gelu.Forward": {Points: []Size{{1, 64}}}, "update": {Points: []Size{{1, 1e9}}},
+		},
+	}
+	product := func(kernel string, groups int64) Launch {
+		return Launch{Kernel: kernel, Shape: op.Shape{Class: op.Product, Form: "nt", M: 512, N: 8, K: 8, Count: 1, Groups: groups}, FLOPs: 8000}
+	}
+	mean := 4 / (1/10.0 + 1/30.0 + 1/5.0 + 1/64.0)
+	for _, tc := range []struct {
+		l         Launch
+		cpu, cuda float64
+	}{
+		{product("linear.Forward", 0), 20, 20},
+		{product("grouped.Forward", 8), 160, 20},
+		{product("linear.ForwardGelu", 0), 20 + 2*4*512*8/64.0, 20},
+		{Launch{Kernel: "a.Forward", Bytes: 300}, 30, 30},
+		{Launch{Kernel: "b.Forward", Bytes: 300}, 10, 10},
+		{Launch{Kernel: "b.Forward", Bytes: 300, Norm: true}, 60, 60},
+		{Launch{Kernel: "c.Forward", Bytes: 300}, 300 / mean, 0.3},
+	} {
+		for _, cpu := range []bool{true, false} {
+			want := tc.cuda
+			if cpu {
+				want = tc.cpu
+			}
+			if got, _ := r.seconds(&tc.l, cpu); math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s of %d groups, on a CPU %v: %v s, want %v", tc.l.Kernel, tc.l.Shape.Groups, cpu, got, want)
+			}
+		}
+	}
+}

@@ -84,7 +84,7 @@ func TestTypical(t *testing.T) {
 		11: {ms(50, 10, 90, 11, 12)},
 		12: {ms(40, 41, 42, 43, 44), ms(11, 12, 30), ms(6, 5, 30)},
 		7:  {ms(7)},
-		13: {ms(13, 12, 99), ms(14, 10, 13, 16)},
+		14: {ms(13, 12, 99), ms(14, 10, 13, 16)},
 	} {
 		if got := typical(rounds...); got != want*time.Millisecond {
 			t.Errorf("%v: %v, want %d ms", rounds, got, want)

@@ -8,14 +8,18 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/add"
 )
 
-// typical is the time of a launch by its batches in each round: of a round the second shortest, so that
-// neither a disturbance nor a lucky one decides, and of rounds the middle one, because the least is that of
-// a moment of high clock, which a step of seconds does not have.
+// typical is the time of a launch by its batches in each round. Of one round it is the second shortest, so
+// that neither a disturbance nor a lucky one decides. Of several it is the middle one of their middles: the
+// least is that of a moment of high clock, which a step of seconds does not have.
 func typical(rounds ...[]time.Duration) time.Duration {
 	var each []time.Duration
 	for _, times := range rounds {
 		slices.Sort(times)
-		each = append(each, times[min(1, len(times)-1)])
+		at := len(times) / 2
+		if len(rounds) == 1 {
+			at = min(1, len(times)-1)
+		}
+		each = append(each, times[at])
 	}
 	slices.Sort(each)
 	return each[len(each)/2]

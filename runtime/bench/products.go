@@ -18,6 +18,10 @@ func (s sizes) products(act tensor.DType) []kase {
 	if kv := s.kv * s.hd; kv != s.d {
 		out = append(out, s.product(act, s.d, kv)...)
 	}
+	if act == tensor.F32 && s.d <= 768 { // an adapter's two
+		out = append(out, s.product(act, s.d, 16)...)
+		out = append(out, s.product(act, 16, s.d)...)
+	}
 	head := s
 	head.b, head.t = 1, min(s.rows(), 2048)
 	if act == tensor.F32 {
