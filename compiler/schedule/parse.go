@@ -1,10 +1,13 @@
 package schedule
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"unicode"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -19,6 +22,9 @@ const maxAmount = 1 << 50
 func Parse(text []byte) (*File, error) {
 	f := &File{}
 	err := json.Unmarshal(text, f)
+	if err == nil && controls(text) {
+		err = errors.New("it holds characters that a terminal acts on")
+	}
 	if err == nil {
 		err = f.check()
 	}
@@ -26,6 +32,18 @@ func Parse(text []byte) (*File, error) {
 		return nil, fmt.Errorf("this is not a schedule: %w", err)
 	}
 	return f, nil
+}
+
+// controls reports whether a string of a JSON text has a control character, which has to be escaped there.
+func controls(text []byte) bool {
+	escape := []byte(`\u00`)
+	for i := bytes.Index(text, escape); i >= 0; i = bytes.Index(text, escape) {
+		text = text[i+len(escape):]
+		if n, err := strconv.ParseUint(string(text[:min(2, len(text))]), 16, 8); err == nil && unicode.IsControl(rune(n)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *File) check() error {

@@ -53,6 +53,8 @@ func TestParseChecks(t *testing.T) {
 		{change(func(f *File) { f.Params = -1 }), "-1 is no amount"},
 		{change(func(f *File) { f.Rows = 0 }), "micro-batches of 0 rows"},
 		{change(func(f *File) { f.Seq = 0 }), "of 0 tokens"},
+		{change(func(f *File) { f.Model = "m\x1b[31m" }), "a terminal acts on"},
+		{change(func(f *File) { f.Planned = &Planned{Machine: "h200\x07"} }), "a terminal acts on"},
 		{change(func(f *File) { f.Groups = f.Micros + 1 }), "groups"},
 		{change(func(f *File) { f.Memory.Arenas[0].Bytes = 1 << 62 }), "arena"},
 		{change(func(f *File) { f.Memory.Arenas[0].Holds[0].Buffers = -1 }), "-1 buffers"},
