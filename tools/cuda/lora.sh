@@ -51,7 +51,8 @@ run() {
       pid=$!
       peak=0
       while kill -0 $pid 2>/dev/null; do
-        rss=$(awk '/VmRSS/ {print $2}' /proc/$pid/status 2>/dev/null || true)
+        # The program is a child of timeout's.
+        rss=$(awk '/VmRSS/ {print $2}' "/proc/$(cat /proc/$pid/task/$pid/children 2>/dev/null | cut -d' ' -f1)/status" 2>/dev/null || true)
         [ "${rss:-0}" -gt $peak ] && peak=$rss
         sleep 0.5
       done
