@@ -45,8 +45,8 @@ __device__ __forceinline__ const float* angles_of(const Args& a, i64 row) {
 #define HEADS 4
 
 __device__ __forceinline__ void turn(float& u, float& v, float c, float s) {
-    const float p = u * c - v * s;
-    v = v * c + u * s;
+    const float p = fmaf(u, c, -(v * s));
+    v = fmaf(v, c, u * s);
     u = p;
 }
 
@@ -167,7 +167,7 @@ struct Turned {
     __device__ __forceinline__ void operator()(const float (&own)[8], const float (&other)[8], float (&y)[8]) const {
         float r[8];
 #pragma unroll
-        for (int e = 0; e < 8; e++) r[e] = own[e] * c[e] + (S3 ? own[e ^ 1] : other[e]) * s[e];
+        for (int e = 0; e < 8; e++) r[e] = fmaf(own[e], c[e], (S3 ? own[e ^ 1] : other[e]) * s[e]);
 #pragma unroll
         for (int e = 0; e < 8; e++) y[e] = round_to<act_t>(r[e]);
     }
@@ -223,11 +223,11 @@ template <int UNITS> __device__ __forceinline__ void forward(const Args& a) {
             for (int e = 0; e < 8; e++) v[e] = turned[k][e];
         }
 #pragma unroll
-        for (int e = 0; e < 8; e++) s += v[e] * v[e];
+        for (int e = 0; e < 8; e++) s = fmaf(v[e], v[e], s);
     });
     s = team.sum(s);
     // A sum beyond float must not pass as a row of zeros.
-    const float inv = s > 3.4e38f ? nanf("") : inv_root(s * (1.0f / (float)n) + a.f[0]);
+    const float inv = s > 3.4e38f ? nanf("") : inv_root(fmaf(s, 1.0f / (float)n, a.f[0]));
     __syncwarp();  // a lane reads what another one may store to
     if (!team.live) return;
     act_t* y = (act_t*)a.p[2 + side] + group.at;
@@ -306,8 +306,8 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
             if (weight) load<8>(weight + i, w);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                dot += (weight ? g[k][e] * w[e] : g[k][e]) * v[k][e];
-                if (SUMS && team.live) dw[k][e] += g[k][e] * (v[k][e] * inv);
+                dot = fmaf(weight ? g[k][e] * w[e] : g[k][e], v[k][e], dot);
+                if (SUMS && team.live) dw[k][e] = fmaf(g[k][e], v[k][e] * inv, dw[k][e]);
             }
         });
         const float mean = team.sum(dot) * inv * (1.0f / (float)n);
@@ -319,7 +319,7 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
             float w[8];
             if (weight) load<8>(weight + i, w);
 #pragma unroll
-            for (int e = 0; e < 8; e++) d[e] = ((weight ? g[e] * w[e] : g[e]) - v[e] * inv * mean) * inv;
+            for (int e = 0; e < 8; e++) d[e] = fmaf(-(v[e] * inv), mean, weight ? g[e] * w[e] : g[e]) * inv;
         };
         each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
             float d[8], m[8];
@@ -336,7 +336,7 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
                 const Turned t(group.cs, i, n, true);
                 float r[8];
 #pragma unroll
-                for (int e = 0; e < 8; e++) r[e] = d[e] * t.c[e] + (S3 ? d[e ^ 1] : d2[e]) * t.s[e];
+                for (int e = 0; e < 8; e++) r[e] = fmaf(d[e], t.c[e], (S3 ? d[e ^ 1] : d2[e]) * t.s[e]);
 #pragma unroll
                 for (int e = 0; e < 8; e++) d[e] = r[e];
             }

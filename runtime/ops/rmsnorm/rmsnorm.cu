@@ -1,6 +1,6 @@
 #include "mtc.cuh"
 
-// A row here is a group: Per elements with one inverse root mean square. S0 is the lanes of a
+// Which products are rounded is written out, so that qkrope.cu gives the same bits. A row here is a group: Per elements with one inverse root mean square. S0 is the lanes of a
 // team, S1 the units of 8 elements that a lane holds, 0 where a row has none.
 //mtc:spec 32 0
 //mtc:spec 256 0
@@ -32,11 +32,11 @@ template <bool FAST> __device__ __forceinline__ void forward(const Args& a) {
         float v[E];
         kept.get(k, i, v);
 #pragma unroll
-        for (int e = 0; e < E; e++) s += v[e] * v[e];
+        for (int e = 0; e < E; e++) s = fmaf(v[e], v[e], s);
     });
     s = team.sum(s);
     // A sum beyond float must not pass as a row of zeros.
-    const float inv = s > 3.4e38f ? nanf("") : inv_root(s * per + a.f[0]);
+    const float inv = s > 3.4e38f ? nanf("") : inv_root(fmaf(s, per, a.f[0]));
     if (!team.live) return;
     each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
         float v[E], w[E];
@@ -80,9 +80,9 @@ template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
         dy.get(k, i, g);
         if (weight) load<E>(weight + i, w);
 #pragma unroll
-        for (int e = 0; e < E; e++) dot += (weight ? g[e] * w[e] : g[e]) * v[e];
+        for (int e = 0; e < E; e++) dot = fmaf(weight ? g[e] * w[e] : g[e], v[e], dot);
     });
-    const float mean = team.sum(dot) * inv / (float)n;
+    const float mean = team.sum(dot) * inv * (1.0f / (float)n);
     if (!team.live) return;
     each_unit<LANES, S1, FAST>(n, team.lane, [&](int k, int i) {
         float v[E], g[E], w[E], m[E];
@@ -92,7 +92,7 @@ template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
         if (add) more.get(k, i, m);
 #pragma unroll
         for (int e = 0; e < E; e++) {
-            const float d = ((weight ? g[e] * w[e] : g[e]) - v[e] * inv * mean) * inv;
+            const float d = fmaf(-(v[e] * inv), mean, weight ? g[e] * w[e] : g[e]) * inv;
             v[e] = add ? m[e] + d : d;
         }
         store<E>(dx + i, v);
@@ -144,8 +144,8 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
             kept.get(k, i, w);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                dot += g[e] * w[e] * v[e];
-                if (team.live) dw[k][e] += g[e] * (v[e] * inv);
+                dot = fmaf(g[e] * w[e], v[e], dot);
+                if (team.live) dw[k][e] = fmaf(g[e], v[e] * inv, dw[k][e]);
             }
         });
         const float mean = team.sum2(dot, 0.0f, odd).x * inv * per;
@@ -158,7 +158,7 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
             if (add) more.get(k, i, m);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                const float d = (g[e] * w[e] - v[e] * inv * mean) * inv;
+                const float d = fmaf(-(v[e] * inv), mean, g[e] * w[e]) * inv;
                 v[e] = add ? m[e] + d : d;
             }
             store<8>(dx + i, v);

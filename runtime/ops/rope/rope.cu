@@ -9,8 +9,8 @@
 // turn rotates a pair by the angle with cosine c and sine s.
 __device__ __forceinline__ void turn(float& u, float& v, float c, float s) {
     if (S1) s = -s;
-    const float p = u * c - v * s;
-    v = v * c + u * s;
+    const float p = fmaf(u, c, -(v * s));  // which product is rounded is written out: qkrope.cu gives the same bits
+    v = fmaf(v, c, u * s);
     u = p;
 }
 
