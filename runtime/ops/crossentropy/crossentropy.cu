@@ -284,60 +284,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) c
     if (threadIdx.x == 0) losses[row] = loss_of(s, hit);
 }
 
-// Long rows, from Hopper on: the PARTS blocks of a cluster have a part each, which their shared memory
-// holds, and two clusters share their multiprocessors, so that one reads while the other writes.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define PARTS 4
-
-// whole_sum is the sum over all parts, the same in all threads of the cluster. Its blocks must
-// cluster_wait before they end.
-__device__ __forceinline__ Sum whole_sum(Sum own) {
-    __shared__ float sums[2];
-    if (threadIdx.x == 0) sums[0] = own.top, sums[1] = own.sum;
-    cluster_arrive();
-    cluster_wait();
-    float top[PARTS], sum[PARTS];
-#pragma unroll
-    for (int k = 0; k < PARTS; k++) top[k] = of_block(sums, k), sum[k] = of_block(sums + 1, k);
-    cluster_arrive();
-    Sum s = {top[0], 0.0f};
-#pragma unroll
-    for (int k = 1; k < PARTS; k++) s.top = fmaxf(s.top, top[k]);
-#pragma unroll
-    for (int k = 0; k < PARTS; k++) s.sum += sum[k] * exp_of(top[k] - s.top);
-    return s;
-}
-
-template <bool LOSS> __device__ __forceinline__ void clusters(const Args& a) {
-    const i64 row = blockIdx.x / PARTS;
-    const int v = (int)a.i[1], part = (v + PARTS * E - 1) / (PARTS * E) * E, start = (int)(blockIdx.x % PARTS) * part;
-    const int n = max(0, min(part, v - start));
-    const int target = ((const int*)a.p[1])[row];
-    const float inv = LOSS ? (float)((const double*)a.p[3])[2] : 0.0f;
-    const act_t *whole = (const act_t*)a.p[0] + row * a.i[2], *logits = whole + start;
-    act_t* d = LOSS ? (act_t*)a.p[4] + row * a.i[2] + start : nullptr;
-    const bool first = start == 0 && threadIdx.x == 0;
-    if (LOSS && start == (PARTS - 1) * part)
-        for (i64 at = n + threadIdx.x; at < a.i[2] - start; at += THREADS) d[at] = from_f<act_t>(0.f);  // a product may run over the gap
-    if (target >= v) __trap();
-    double* losses = (double*)a.work;
-    if (target < 0) {
-        if (LOSS) zeros(d, n);
-        if (first) losses[row] = 0.0;
-        return;
-    }
-    const float hit = first ? to_f(whole[target]) : 0.0f;  // before its gradient takes the place
-    const Row<0> x(logits, n, aligned(bits_of(logits) | bits_of(d)));
-    const Sum s = whole_sum(x.sum<LOSS>());
-    if (LOSS) gradient(x, Gradient{s.top, inv / s.sum, inv, target - start}, d);
-    if (first) losses[row] = loss_of(s, hit);
-    cluster_wait();
-}
-
-extern "C" __global__ void __cluster_dims__(PARTS, 1, 1) __launch_bounds__(THREADS) crossentropy_eval_cluster(Args a) { clusters<false>(a); }
-extern "C" __global__ void __cluster_dims__(PARTS, 1, 1) __launch_bounds__(THREADS, THREADS > 512 ? 1 : 2) crossentropy_loss_cluster(Args a) { clusters<true>(a); }
-#endif
-
 // The second launch, one block: partials += {losses, targets}. Rows are added in groups of 32, each
 // in one order, and the groups one after the other: chunks of whole groups give the same bits as
 // all rows at once.

@@ -10,18 +10,10 @@ import (
 var text string
 
 var (
-	evalCUDA = &device.Source{Pick: func(t device.Target, a *device.Args) *device.Source {
-		if clustered(t, a) {
-			return evalParts
-		}
-		return evalWhole
-	}}
-	evalWhole = &device.Source{Text: text, Func: "crossentropy_eval", Grid: grid(0), Spec: spec(0), Work: work, Next: sumCUDA}
-	evalParts = &device.Source{Text: text, Func: "crossentropy_eval_cluster", Grid: parts(0), Spec: partSpec(0), Work: work, Next: sumCUDA}
-	lossParts = &device.Source{Text: text, Func: "crossentropy_loss_cluster", Grid: parts(partKiB), Spec: partSpec(partKiB), Work: work, Next: sumCUDA}
-	lossCUDA  = &device.Source{Pick: pick}
-	losses    = [...]*device.Source{lossOf(0), lossOf(keeps[1]), lossOf(keeps[2]), lossOf(keeps[3]), lossOf(keeps[4])}
-	sumCUDA   = &device.Source{
+	evalCUDA = &device.Source{Text: text, Func: "crossentropy_eval", Grid: grid(0), Spec: spec(0), Work: work, Next: sumCUDA}
+	lossCUDA = &device.Source{Pick: pick}
+	losses   = [...]*device.Source{lossOf(0), lossOf(keeps[1]), lossOf(keeps[2]), lossOf(keeps[3]), lossOf(keeps[4])}
+	sumCUDA  = &device.Source{
 		Text: text, Func: "crossentropy_sum", Spec: spec(0),
 		Grid: func(*device.Args) device.Grid { return device.Grid{X: 1, Y: 1, Z: 1, Threads: 1024} },
 	}
@@ -40,9 +32,6 @@ func pick(t device.Target, a *device.Args) *device.Source {
 	if t.F32 {
 		row *= 2
 	}
-	if clustered(t, a) {
-		return lossParts
-	}
 	best := 0
 	for i, kib := range keeps {
 		if a.I[1] <= shortRow || kib<<10+static > int64(t.Shared) {
@@ -54,27 +43,6 @@ func pick(t device.Target, a *device.Args) *device.Source {
 		}
 	}
 	return losses[best]
-}
-
-// Long rows are cut into four parts, each of a block with 512 threads and partKiB KiB, where blocks
-// form clusters and two such share a multiprocessor. In f32 an element takes too much for that.
-const (
-	numParts = 4
-	partKiB  = 104
-)
-
-func clustered(t device.Target, a *device.Args) bool {
-	return t.Major >= 9 && !t.F32 && a.I[1] > longRow && int64(t.Shared) >= 2*partKiB<<10
-}
-
-func partSpec(kib int64) func(a *device.Args) [4]int64 {
-	return func(*device.Args) [4]int64 { return [4]int64{512, kib} }
-}
-
-func parts(kib int64) func(a *device.Args) device.Grid {
-	return func(a *device.Args) device.Grid {
-		return device.Grid{X: int32(numParts * a.I[0]), Y: 1, Z: 1, Threads: 512, Shared: int32(kib << 10)}
-	}
 }
 
 func lossOf(kib int64) *device.Source {

@@ -366,12 +366,8 @@ extern "C" __global__ void __launch_bounds__(256) embed_join(Args a) {
     const u32 id = s[end - 1].id;
     if (s[end].id != id) return;                                        // no run goes on
     if (s[start].id == id && start > 0 && s[start - 1].id == id) return;  // it did not start here
-    // The last tile that it reaches: in steps that double, then by halves.
-    auto reaches = [&](i64 t) { return t * TILE < rows && s[t * TILE].id == id; };
-    i64 last = tile + 1, step = 1;
-    while (reaches(last + step)) last += step, step *= 2;
-    for (; step > 0; step /= 2)
-        if (reaches(last + step)) last += step;
+    i64 last = tile + 1;
+    while ((last + 1) * TILE < rows && s[(last + 1) * TILE].id == id) last++;
     const i64 base = (i64)blockIdx.y * blockDim.x * COLUMNS;
     if (fast_columns(a)) {
         const i64 c = base + threadIdx.x * COLUMNS;
