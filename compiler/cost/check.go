@@ -33,7 +33,7 @@ func (m *Machine) check(l limits) error {
 	if len(m.Rates) == 0 {
 		return fmt.Errorf("machine %s: it has no rates", m.Name)
 	}
-	for _, check := range []func(limits) error{m.checkFigures, m.checkThreads, m.checkRates} {
+	for _, check := range []func(limits) error{m.checkRates, m.checkFigures, m.checkThreads} {
 		if err := check(l); err != nil {
 			return fmt.Errorf("machine %s: %w", m.Name, err)
 		}
@@ -111,6 +111,14 @@ func (m *Machine) checkRates(l limits) error {
 }
 
 func (r *Rates) check(l limits) error {
+	for _, t := range []struct {
+		name string
+		*Table
+	}{{"product", &r.Product}, {"attention", &r.Attention}} {
+		if err := t.check(l); err != nil {
+			return fmt.Errorf("%s%w", t.name, err)
+		}
+	}
 	for _, f := range []struct {
 		name string
 		Figure
@@ -121,14 +129,6 @@ func (r *Rates) check(l limits) error {
 	} {
 		if err := f.check(f.name, f.Value); err != nil {
 			return err
-		}
-	}
-	for _, t := range []struct {
-		name string
-		*Table
-	}{{"product", &r.Product}, {"attention", &r.Attention}} {
-		if err := t.check(l); err != nil {
-			return fmt.Errorf("%s%w", t.name, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Kernels)) {
