@@ -166,3 +166,16 @@ func TestClassesMustFit(t *testing.T) {
 		t.Error("a buffer without a class was placed")
 	}
 }
+
+// TestThreads: scratch memory goes with the threads of a CPU, and none of it is on a GPU.
+func TestThreads(t *testing.T) {
+	for _, tc := range []struct {
+		target  string
+		threads int64
+		want    int64
+	}{{"cpu", 2, 0}, {"cpu", 8, 6 * ThreadBytes}, {"cpu", 0, -ThreadBytes}, {"cuda", 64, 0}} {
+		if got := Threads(&plan.Plan{Target: tc.target}, tc.threads); got != tc.want {
+			t.Errorf("%d threads on %s: %d bytes, want %d", tc.threads, tc.target, got, tc.want)
+		}
+	}
+}
