@@ -314,12 +314,12 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
         __syncwarp();  // a lane reads what another one may store to
         if (!team.live) continue;
         act_t* dx = (act_t*)a.p[12 + side] + group.at;
-        // Before the addend, the gradient of the norm's input.
+        // The gradient of the norm's input, but for a factor inv.
         auto input = [&](const float (&v)[8], const float (&g)[8], int i, float (&d)[8]) {
             float w[8];
             if (weight) load<8>(weight + i, w);
 #pragma unroll
-            for (int e = 0; e < 8; e++) d[e] = fmaf(-(v[e] * inv), mean, weight ? g[e] * w[e] : g[e]) * inv;
+            for (int e = 0; e < 8; e++) d[e] = fmaf(-(v[e] * inv), mean, weight ? g[e] * w[e] : g[e]);
         };
         each_unit<LANES, UNITS, true>(n, team.lane, [&](int k, int i) {
             float d[8], m[8];
@@ -330,8 +330,8 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
                 if (!S3) input(v2[k], g2[k], partner(i, n), d2);
 #pragma unroll
                 for (int e = 0; e < 8; e++) {
-                    d[e] = round_to<act_t>(d[e]);
-                    if (!S3) d2[e] = round_to<act_t>(d2[e]);
+                    d[e] = round_to<act_t>(d[e] * inv);
+                    if (!S3) d2[e] = round_to<act_t>(d2[e] * inv);
                 }
                 const Turned t(group.cs, i, n, true);
                 float r[8];
@@ -341,7 +341,10 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
                 for (int e = 0; e < 8; e++) d[e] = r[e];
             }
 #pragma unroll
-            for (int e = 0; e < 8; e++) d[e] = add ? m[e] + d[e] : d[e];
+            for (int e = 0; e < 8; e++) {
+                const float factor = NORM == 1 ? inv : 1.0f;
+                d[e] = add ? fmaf(d[e], factor, m[e]) : d[e] * factor;
+            }
             store<8>(dx + i, d);
         });
     }

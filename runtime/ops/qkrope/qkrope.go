@@ -9,8 +9,8 @@
 // for q [B, T, Heads*HD] and k [B, T, KV*HD], with one table of angles. Backward turns the gradients
 // back, normalises them, and makes those of the weights; of what is turned and normalised nothing
 // else is stored. The compiler puts these launches in the place of those of rope and rmsnorm. Their
-// results are the same bits: operations and sums have the order of those rooms, and where
-// those store a bf16 between two ops, the value is rounded to one here too.
+// results are the same bits on a CPU, and have the same formulas on a GPU: operations and sums have the
+// order of those rooms, and where those store a bf16 between two ops, the value is rounded to one here too.
 package qkrope
 
 import (

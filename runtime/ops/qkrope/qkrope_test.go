@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/megatrain/mtc/runtime/device"
@@ -58,13 +59,21 @@ func shapes() []shape {
 	return out
 }
 
-// TestEqualsTheParts: the fused launches give what those of rope and rmsnorm give, on a processor
-// and on a GPU to the bit.
+// TestEqualsTheParts: the fused launches give what those of rope and rmsnorm give: on a processor to
+// the bit, on a GPU within a rounding of the last one, and a line of the log says whether to the bit.
 func TestEqualsTheParts(t *testing.T) {
 	for _, s := range shapes() {
 		t.Run(s.String(), func(t *testing.T) {
-			t.Run("cpu", func(t *testing.T) { s.check(t, func() *optest.Machine { return optest.NewMachine(t, 2) }) })
-			optest.OnGPU(t, func(t *testing.T, f32 bool) { s.check(t, func() *optest.Machine { return optest.GPU(t, f32) }) })
+			t.Run("cpu", func(t *testing.T) {
+				s.check(t, 0, 0, func() *optest.Machine { return optest.NewMachine(t, 2) })
+			})
+			optest.OnGPU(t, func(t *testing.T, f32 bool) {
+				tol := 1.0 / 64
+				if f32 {
+					tol = 1e-5
+				}
+				s.check(t, tol, 1e-4, func() *optest.Machine { return optest.GPU(t, f32) })
+			})
 		})
 	}
 }
@@ -72,16 +81,34 @@ func TestEqualsTheParts(t *testing.T) {
 // results are what a case gives, by name.
 type results map[string][]float32
 
-func (s shape) check(t *testing.T, machine func() *optest.Machine) {
+// check allows activations tol of their largest, sums and statistics sums of theirs; 0 is to the bit.
+func (s shape) check(t *testing.T, tol, sums float64, machine func() *optest.Machine) {
 	got, want := s.run(machine(), true), s.run(machine(), false)
 	for name, w := range want {
-		if !slices.Equal(got[name], w) {
-			i := slices.IndexFunc(w, func(float32) bool { return true })
-			for i < len(w) && got[name][i] == w[i] {
-				i++
-			}
-			t.Errorf("%s, element %d of %d: %v, by the parts %v", name, i, len(w), got[name][i], w[i])
+		if slices.Equal(got[name], w) {
+			continue
 		}
+		i := 0
+		for i < len(w) && got[name][i] == w[i] {
+			i++
+		}
+		if tol == 0 {
+			t.Errorf("%s, element %d of %d: %v, by the parts %v", name, i, len(w), got[name][i], w[i])
+			continue
+		}
+		t.Logf("%s: other bits, element %d of %d: %v, by the parts %v", name, i, len(w), got[name][i], w[i])
+		wide := make([]float64, len(w))
+		for i, x := range w {
+			wide[i] = float64(x)
+		}
+		allowed := tol
+		if strings.HasPrefix(name, "inv") || strings.HasPrefix(name, "d.w") {
+			allowed = sums
+			if tol > sums { // sums over gradients in bf16
+				allowed = tol
+			}
+		}
+		optest.Compare(t, name, got[name], wide, allowed)
 	}
 }
 

@@ -1,6 +1,6 @@
 #include "mtc.cuh"
 
-// Which products are rounded is written out, so that qkrope.cu gives the same bits. A row here is a group: Per elements with one inverse root mean square. S0 is the lanes of a
+// Which products are rounded is written out, as in qkrope.cu. A row here is a group: Per elements with one inverse root mean square. S0 is the lanes of a
 // team, S1 the units of 8 elements that a lane holds, 0 where a row has none.
 //mtc:spec 32 0
 //mtc:spec 256 0
@@ -92,8 +92,8 @@ template <bool FAST> __device__ __forceinline__ void backward(const Args& a) {
         if (add) more.get(k, i, m);
 #pragma unroll
         for (int e = 0; e < E; e++) {
-            const float d = fmaf(-(v[e] * inv), mean, weight ? g[e] * w[e] : g[e]) * inv;
-            v[e] = add ? m[e] + d : d;
+            const float d = fmaf(-(v[e] * inv), mean, weight ? g[e] * w[e] : g[e]);
+            v[e] = add ? fmaf(d, inv, m[e]) : d * inv;
         }
         store<E>(dx + i, v);
     });
@@ -158,8 +158,8 @@ template <int UNITS> __device__ __forceinline__ void sweep(const Args& a) {
             if (add) more.get(k, i, m);
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                const float d = fmaf(-(v[e] * inv), mean, g[e] * w[e]) * inv;
-                v[e] = add ? m[e] + d : d;
+                const float d = fmaf(-(v[e] * inv), mean, g[e] * w[e]);
+                v[e] = add ? fmaf(d, inv, m[e]) : d * inv;
             }
             store<8>(dx + i, v);
         });
