@@ -43,14 +43,23 @@ func curves(m *manifest, done []result) string {
 			return less
 		})
 	}
-	head("experts a token up to")
-	for _, a := range m.Arms {
-		row(&b, a.Name, "%.2f", done, func(r *result) []float64 {
-			if r.Arm != a.Name || len(r.Usage) != stretches {
-				return nil
-			}
-			return r.Usage
-		})
+	for _, t := range []struct {
+		title, format string
+		of            func(*result) []float64
+	}{
+		{"experts a token up to", "%.2f", func(r *result) []float64 { return r.Usage }},
+		{"starved experts up to", "%.3f", func(r *result) []float64 { return r.Starved }},
+		{"pairs dropped up to, at most", "%.3f", func(r *result) []float64 { return r.Dropped }},
+	} {
+		head(t.title)
+		for _, a := range m.Arms {
+			row(&b, a.Name, t.format, done, func(r *result) []float64 {
+				if r.Arm != a.Name || len(t.of(r)) != stretches {
+					return nil
+				}
+				return t.of(r)
+			})
+		}
 	}
 	return b.String()
 }

@@ -24,9 +24,11 @@ type result struct {
 	Fan     float64   `json:"fan"`   // experts a token, mean of layers and of the run
 	MaxVio  float64   `json:"max_vio"`
 	CV      float64   `json:"cv"`
-	None    float64   `json:"none"`            // share of tokens without a routed expert
-	Curve   []float64 `json:"curve"`           // mean training loss of each tenth of the run
-	Usage   []float64 `json:"usage,omitempty"` // experts a token in each tenth, mean of the layers
+	None    float64   `json:"none"`              // share of tokens without a routed expert
+	Curve   []float64 `json:"curve"`             // mean training loss of each tenth of the run
+	Usage   []float64 `json:"usage,omitempty"`   // experts a token in each tenth, mean of the layers
+	Starved []float64 `json:"starved,omitempty"` // share of the experts with less than a tenth of their share of tokens, likewise
+	Dropped []float64 `json:"dropped,omitempty"` // largest share of a layer's pairs beyond its rows, likewise
 	Seconds float64   `json:"seconds"`
 	Rate    float64   `json:"tokens_per_s"` // of the fastest step
 }

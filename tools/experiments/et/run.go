@@ -110,16 +110,20 @@ func train(o *options, m *manifest, a arm, seed int64, device string) (result, e
 // routing reads what the routers did: usage as the mean over the run, balance as in the last line.
 func routing(dir string, r *result) error {
 	var n, before float64
-	var pairs, steps [stretches]float64
+	var pairs, starved, dropped, steps [stretches]float64
 	err := lines(filepath.Join(dir, "moe.jsonl"), func(l map[string]any) {
 		layers, _ := l["layers"].([]any)
 		step, _ := l["step"].(float64)
-		fan := 0.0
+		fan, few, most := 0.0, 0.0, 0.0
 		r.MaxVio, r.CV, r.None = 0, 0, 0
 		for _, x := range layers {
 			layer, _ := x.(map[string]any)
 			number := func(key string) float64 { v, _ := layer[key].(float64); return v }
 			fan += number("mean") / float64(len(layers))
+			if usage, _ := layer["usage"].([]any); len(usage) > 0 {
+				few += number("starved") / float64(len(layers)*len(usage))
+			}
+			most = max(most, number("dropped"))
 			r.CV += number("cv") / float64(len(layers))
 			r.None += number("none") / float64(len(layers))
 			r.MaxVio = max(r.MaxVio, number("max_vio"))
@@ -128,6 +132,8 @@ func routing(dir string, r *result) error {
 		r.Fan += fan * (step - before)
 		at := min(int((step-1)*stretches/float64(r.Steps)), stretches-1)
 		pairs[at] += fan * (step - before)
+		starved[at] += few * (step - before)
+		dropped[at] = max(dropped[at], most)
 		steps[at] += step - before
 		n, before = n+step-before, step
 	})
@@ -140,6 +146,8 @@ func routing(dir string, r *result) error {
 	for i := range stretches {
 		if steps[i] > 0 {
 			r.Usage = append(r.Usage, pairs[i]/steps[i])
+			r.Starved = append(r.Starved, starved[i]/steps[i])
+			r.Dropped = append(r.Dropped, dropped[i])
 		}
 	}
 	return err
