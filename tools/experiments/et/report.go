@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -29,9 +31,9 @@ func spread(x []float64) (mean, sd float64) {
 // of its confidence interval; NaN where there are too few.
 func paired(a, b map[int64]float64) (diff, half float64, n int) {
 	var d []float64
-	for seed, x := range a {
+	for _, seed := range slices.Sorted(maps.Keys(a)) {
 		if y, ok := b[seed]; ok {
-			d = append(d, x-y)
+			d = append(d, a[seed]-y)
 		}
 	}
 	if len(d) == 0 {

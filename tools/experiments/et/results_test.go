@@ -47,7 +47,7 @@ func TestPaired(t *testing.T) {
 	a := map[int64]float64{1: 2, 2: 4, 3: 6, 4: 100}
 	b := map[int64]float64{1: 1, 2: 2, 3: 3, 5: 100}
 	diff, half, n := paired(a, b)
-	if diff != 2 || math.Abs(half-4.303/math.Sqrt(3)) > 1e-12 || n != 3 {
+	if math.Abs(diff-2) > 1e-12 || math.Abs(half-4.303/math.Sqrt(3)) > 1e-12 || n != 3 {
 		t.Errorf("%g ± %g of %d", diff, half, n)
 	}
 }
