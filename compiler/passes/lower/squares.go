@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/megatrain/mtc/compiler/ir"
@@ -46,42 +47,53 @@ func (b *builder) slabSquares(slab int, list []*inst, after [][]*inst) {
 			done[x] = max(done[x], last[b.dw[w]])
 		}
 	}
-	for i := range list {
-		for two := range slices.Chunk(readyBlocks(done, i, flushElems/squares.Block), 2) {
+	for i, ranges := range readyBlocks(done, len(list), flushElems/squares.Block) {
+		for two := range slices.Chunk(ranges, 2) {
 			after[i] = append(after[i], b.partsOf(slab, layout.Elems, two))
 		}
 	}
 }
 
-// readyBlocks are the ranges of blocks whose sums are made behind launch i: those that are complete by
-// then and were not when the ones before were made, if they are enough or the last.
-func readyBlocks(done []int, i int, enough int64) [][2]int64 {
-	var ready []int64
-	end := true
-	for at := 0; at <= i; at++ {
-		if int64(len(ready)) >= enough {
-			ready = nil // made behind an earlier one
-		}
-		for x, d := range done {
-			if d == at {
-				ready = append(ready, int64(x))
-			}
-			end = end && d <= i
-		}
-	}
-	if !slices.Contains(done, i) || int64(len(ready)) < enough && !end {
-		return nil
-	}
-	slices.Sort(ready)
-	var ranges [][2]int64
-	for _, x := range ready {
-		if n := len(ranges); n > 0 && ranges[n-1][1] == x {
-			ranges[n-1][1]++
+// readyBlocks are, for each of n launches, the ranges of blocks whose sums are made behind it: those that
+// are complete by then and were not when the ones before were made, if they are enough or the last.
+func readyBlocks(done []int, n int, enough int64) [][][2]int64 {
+	complete := make([][][2]int64, n) // by the launch behind which they are
+	for x, i := range done {
+		if r := complete[i]; len(r) > 0 && r[len(r)-1][1] == int64(x) {
+			r[len(r)-1][1]++
 			continue
 		}
-		ranges = append(ranges, [2]int64{x, x + 1})
+		complete[i] = append(complete[i], [2]int64{int64(x), int64(x) + 1})
 	}
-	return ranges
+	ready := make([][][2]int64, n)
+	var pending [][2]int64
+	var blocks, made int64
+	for i, ranges := range complete {
+		for _, r := range ranges {
+			blocks += r[1] - r[0]
+		}
+		pending = append(pending, ranges...)
+		if len(ranges) > 0 && (blocks >= enough || made+blocks == int64(len(done))) {
+			ready[i] = joined(pending)
+			made += blocks
+			pending, blocks = nil, 0
+		}
+	}
+	return ready
+}
+
+// joined are ranges in order, those that touch made one.
+func joined(ranges [][2]int64) [][2]int64 {
+	slices.SortFunc(ranges, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	var out [][2]int64
+	for _, r := range ranges {
+		if n := len(out); n > 0 && out[n-1][1] == r[0] {
+			out[n-1][1] = r[1]
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 // lastWrites says for each value which launch writes it last; in the loop over the head's chunks that

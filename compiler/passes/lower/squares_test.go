@@ -13,12 +13,12 @@ func TestReadyBlocks(t *testing.T) {
 	// Blocks are complete behind these launches, as backward goes from the last weight to the first.
 	done := []int{5, 5, 3, 3, 3, 1, 1, 6}
 	for i, want := range [][][2]int64{nil, {{5, 7}}, nil, {{2, 5}}, nil, {{0, 2}}, {{7, 8}}, nil} {
-		if got := readyBlocks(done, i, 2); !slices.Equal(got, want) {
+		if got := readyBlocks(done, 8, 2)[i]; !slices.Equal(got, want) {
 			t.Errorf("behind launch %d: %v, want %v", i, got, want)
 		}
 	}
 	for i, want := range [][][2]int64{nil, nil, nil, {{2, 7}}, nil, nil, {{0, 2}, {7, 8}}} {
-		if got := readyBlocks(done, i, 4); !slices.Equal(got, want) {
+		if got := readyBlocks(done, 8, 4)[i]; !slices.Equal(got, want) {
 			t.Errorf("of 4, behind launch %d: %v, want %v", i, got, want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestReadyBlocksOnce(t *testing.T) {
 		}
 		seen, enough := make([]int, len(done)), int64(1+r.IntN(6))
 		for i := range 12 {
-			for _, span := range readyBlocks(done, i, enough) {
+			for _, span := range readyBlocks(done, 12, enough)[i] {
 				for x := span[0]; x < span[1]; x++ {
 					if seen[x]++; done[x] > i {
 						t.Fatalf("%v: block %d behind launch %d", done, x, i)
