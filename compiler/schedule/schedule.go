@@ -216,7 +216,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		arenas: map[string]int{}, spans: map[string]int{}, tableUse: map[*ir.Function][]int{}, slabUse: map[*ir.Function][]bool{}, tokens: -1, position: -1,
 	}
 	b.p = &plan.Plan{
-		Model: m.Name, Hash: o.Hash, ModelHash: o.ModelHash, Compiler: o.Compiler, Target: o.Target,
+		Format: plan.Format, Model: m.Name, Hash: o.Hash, ModelHash: o.ModelHash, Compiler: o.Compiler, Target: o.Target,
 		NumParams: m.NumParams(), Batch: m.Batch, Seq: m.Seq, Vocab: m.Vocab,
 		Micros: micros, Groups: o.Groups, Rows: prog.Rows, Prefill: prog.Prefill,
 		Precision: prog.DType.String(), Placement: o.Placement, Clip: b.clip, Slots: o.Slots, GradSlots: o.GradSlots, Documents: prog.Documents,

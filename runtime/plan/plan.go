@@ -37,6 +37,7 @@ import "github.com/megatrain/mtc/runtime/device"
 
 // Plan is everything the engine needs.
 type Plan struct {
+	Format int // see the constant
 	Model  string
 	Source string // name of the .mt file
 	Hash   string // of the model text and the values that change the schedule
