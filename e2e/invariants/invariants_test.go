@@ -163,7 +163,7 @@ func TestSavedInputsChangeNothing(t *testing.T) {
 // the host, layer by layer, bit for bit.
 func TestSavedValuesChangeNothing(t *testing.T) {
 	forEachFamily(t, func(t *testing.T, family string, args []string) {
-		o := compiler.Options{MicroBatch: 2, Placement: "stream", Set: []string{"train.clip=1.0"}}
+		o := compiler.Options{MicroBatch: 2, Placement: "stream", Set: []string{"L=4", "train.clip=1.0"}}
 		kept := train(t, program(t, family, o), out(t), args...)
 		for _, c := range []compiler.Options{
 			{SaveValues: "all", SaveInputs: "all"}, {Recompute: "1", SaveValues: "1"}, {Recompute: "layer[1]", SaveValues: "all", Placement: "resident", Groups: 1},
