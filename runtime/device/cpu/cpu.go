@@ -96,18 +96,23 @@ func (d *Device) Alloc(m device.Memory, bytes int64) (device.Ptr, error) {
 	if err != nil {
 		return device.Ptr{}, &device.MemoryError{Memory: m, Want: bytes, Have: d.limit - d.used, Of: err.Error()}
 	}
-	// All pages are taken now, by all threads and so near all of them: what a plan counts on is there, or
-	// is missing before the first step, and no step pays for it.
-	d.Parallel(bytes, 1<<21, func(lo, hi int64) {
-		for ; lo < hi; lo += 4096 {
-			data[lo] = 0
-		}
-	})
+	// All pages of a large arena are taken now, by all threads and so near all of them: what a plan counts
+	// on is there, or is missing before the first step, and no step pays for it.
+	if bytes >= largeArena {
+		d.Parallel(bytes, 1<<21, func(lo, hi int64) {
+			for ; lo < hi; lo += 4096 {
+				data[lo] = 0
+			}
+		})
+	}
 	d.used += bytes
 	d.arenas[n+1] = arena{m, data}
 	d.n.Store(n + 1)
 	return device.Ptr{Arena: n + 1}, nil
 }
+
+// largeArena is from how many bytes on an arena has large pages, all taken at once.
+const largeArena = 64 << 20
 
 // zeroed returns n bytes of Go memory on an Align boundary.
 func zeroed(n int64) (b []byte, err error) {
@@ -117,7 +122,7 @@ func zeroed(n int64) (b []byte, err error) {
 		}
 	}()
 	b = make([]byte, n+Align)
-	if n >= 4<<20 {
+	if n >= largeArena {
 		huge(b)
 	}
 	skip := int64(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % Align)

@@ -261,6 +261,6 @@ func TestRowsOnGPU(t *testing.T) {
 
 func TestRowsInUseOnGPU(t *testing.T) {
 	optest.OnGPU(t, func(t *testing.T, f32 bool) {
-		inUseEqualsAll(t, func() *optest.Machine { return optest.GPU(t, f32) })
+		inUseEqualsAll(t, func(t *testing.T) *optest.Machine { return optest.GPU(t, f32) })
 	})
 }

@@ -28,7 +28,7 @@ type layer struct {
 	dweight, dup, ddown              device.Ptr
 }
 
-const arena = 64 << 20
+const arena = 4 << 20
 
 func newLayer(t testing.TB, r moe.SelectArgs, batch, seq, width, hidden int) *layer {
 	l := &layer{t: t, d: cpu.New(), batch: batch, seq: seq, width: width, hidden: hidden, experts: r.Experts, r: r}

@@ -83,7 +83,7 @@ func raggedRun(m *optest.Machine, f any, n, slots, width, used int) (out [][]flo
 
 // inUseEqualsAll checks that rows in use have the bits that a launch over all rows gives them, and that
 // the others are not touched.
-func inUseEqualsAll(t *testing.T, machine func() *optest.Machine) {
+func inUseEqualsAll(t *testing.T, machine func(*testing.T) *optest.Machine) {
 	for _, d := range all.All() {
 		if d.Ragged != (raggedLaunches[d.Name] != nil) {
 			t.Errorf("%s: its launchers take a routing: %v", d.Name, d.Ragged)
@@ -91,23 +91,25 @@ func inUseEqualsAll(t *testing.T, machine func() *optest.Machine) {
 	}
 	for name, list := range raggedLaunches {
 		for i, f := range list {
-			for _, s := range []struct{ n, slots, width int }{{40, 2, 8}, {700, 3, 8}, {30, 2, 7}} {
-				for _, used := range []int{0, 1, s.n*s.slots - 3, s.n * s.slots, s.n} {
-					before := raggedRun(machine(), f, s.n, s.slots, s.width, 0)
-					whole := raggedRun(machine(), f, s.n, s.slots, s.width, -1)
-					got := raggedRun(machine(), f, s.n, s.slots, s.width, used)
-					for k := range got {
-						at := used * s.width
-						if !slices.Equal(got[k][:at], whole[k][:at]) || !slices.Equal(got[k][at:], before[k][at:]) {
-							t.Errorf("%s, launcher %d, %s: operand %d is not what it should be", name, i, fmt.Sprint(s, used), k)
+			t.Run(fmt.Sprintf("%s %d", name, i), func(t *testing.T) { // so that its machines are closed with it
+				for _, s := range []struct{ n, slots, width int }{{40, 2, 8}, {700, 3, 8}, {30, 2, 7}} {
+					before := raggedRun(machine(t), f, s.n, s.slots, s.width, 0)
+					whole := raggedRun(machine(t), f, s.n, s.slots, s.width, -1)
+					for _, used := range []int{0, 1, s.n*s.slots - 3, s.n * s.slots, s.n} {
+						got := raggedRun(machine(t), f, s.n, s.slots, s.width, used)
+						for k := range got {
+							at := used * s.width
+							if !slices.Equal(got[k][:at], whole[k][:at]) || !slices.Equal(got[k][at:], before[k][at:]) {
+								t.Errorf("%s: operand %d is not what it should be", fmt.Sprint(s, used), k)
+							}
 						}
 					}
 				}
-			}
+			})
 		}
 	}
 }
 
 func TestRowsInUse(t *testing.T) {
-	inUseEqualsAll(t, func() *optest.Machine { return optest.NewMachine(t, 2) })
+	inUseEqualsAll(t, func(t *testing.T) *optest.Machine { return optest.NewMachine(t, 2) })
 }
