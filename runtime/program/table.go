@@ -177,7 +177,9 @@ func (s *session) report() {
 	if s.base != nil {
 		what = "the adapters with their optimizer; the frozen weights stay in " + s.base.Path
 	}
-	file(filepath.Base(s.saved)+"/", what)
+	if s.saved != "" {
+		file(filepath.Base(s.saved)+"/", what)
+	}
 	if !math.IsInf(s.best, 1) {
 		file(checkpoint.BestFolder+"/", fmt.Sprintf("the weights with the lowest evaluation loss, %.4f", s.best))
 	}
@@ -189,6 +191,10 @@ func (s *session) report() {
 	}
 	file(FileName(), "trains on and generates, also without mtc")
 	file(filepath.Base(s.plan.Source), "the model")
+	if s.saved == "" {
+		fmt.Fprintf(s.outw, "\nnothing was saved (--no-save), so nothing can generate or go on from here\n")
+		return
+	}
 	program := fault.Shell(filepath.Join(s.out, FileName()))
 	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", program)
 	more := "" // an interrupted run goes on to where it was to end
