@@ -190,11 +190,11 @@ func TestShort(t *testing.T) {
 		set          func(o *compiler.Options)
 		want, change string
 	}{
-		{"the host", 944 * mib, 860 * mib, nil, nil, "host memory", "train."},
+		{"the host", 944 * mib, 910 * mib, nil, nil, "host memory", "train."},
 		{"a pin stands in the way", 1400 * mib, 3000 * mib, []string{"micro-batch", "recompute"}, func(o *compiler.Options) {
 			o.MicroBatch, o.Recompute = 64, "none"
 		}, "device memory", "`--micro-batch`"},
-		{"nothing helps", 769 * mib, 850 * mib, nil, nil, "device memory", ""},
+		{"nothing helps", 769 * mib, 900 * mib, nil, nil, "device memory", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := request(tc.device, tc.host, tc.pins...)
