@@ -140,7 +140,7 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 		reason = "the build there is of " + record.resolve(dir, record.Source)
 		record = nil
 	}
-	options := r.split(record)
+	options := r.split(record, isFile)
 	if !isFile {
 		path = record.resolve(dir, record.Source)
 		if _, err := os.Stat(path); err != nil {
@@ -213,14 +213,16 @@ func newestBuild(dir string) string {
 }
 
 // split gives the settings that a run may change to the program and the others to the
-// compiler. A value that the program cannot read, such as an expression, is compiled in.
-func (r *runner) split(record *buildRecord) compileOptions {
+// compiler. A value that the program cannot read, such as an expression, is compiled in, and so is
+// the threshold of clipping with a .mt: whether its program clips is not known before.
+func (r *runner) split(record *buildRecord, isFile bool) compileOptions {
 	o := r.options
 	o.Set = nil
 	var sets []string
 	for _, s := range r.options.Set {
 		clip := record != nil && record.Clip
-		if program.Settable(s, clip) {
+		key, _, _ := strings.Cut(s, "=")
+		if program.Settable(s, clip) && !(isFile && strings.TrimSpace(key) == "train.clip") {
 			sets = append(sets, "--set="+s)
 		} else {
 			o.Set = append(o.Set, s)
