@@ -1,8 +1,10 @@
 package checkpoint
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
 	"github.com/megatrain/mtc/runtime/fault"
@@ -93,5 +95,30 @@ func routersFrom(path string, p *plan.Plan, view View, load func(into func(t *sa
 	if err == nil && done != len(want) {
 		return fault.New("MT0625", path, "%s has %d of the model's %d tensors", RouterFile, done, len(want))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for name, w := range want {
+		if i := firstNotFinite(w.part, keptPart(w.part, view(w.router.State))); i >= 0 {
+			return fault.New("MT0621", path, "%s: element %d of %q is no finite number, with which an expert would get all tokens for ever, or none", RouterFile, i, name).
+				Help("go on from another checkpoint")
+		}
+	}
+	return nil
+}
+
+// firstNotFinite is the first element of a part that is infinite or no number; -1: none.
+func firstNotFinite(k *plan.RouterPart, state []byte) int64 {
+	for i := range k.Elems {
+		var x float64
+		if k.Bytes == 4 {
+			x = float64(math.Float32frombits(binary.LittleEndian.Uint32(state[4*i:])))
+		} else {
+			x = math.Float64frombits(binary.LittleEndian.Uint64(state[8*i:]))
+		}
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return i
+		}
+	}
+	return -1
 }
