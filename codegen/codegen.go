@@ -100,7 +100,7 @@ func (g *generator) header(hash bool) string {
 // sourceName is the file name that the .mt text is kept under.
 func (g *generator) sourceName() string {
 	name := filepath.Base(g.Program.Model.File.Name)
-	if !plainName.MatchString(name) {
+	if first, _, _ := strings.Cut(name, "."); !plainName.MatchString(name) || deviceName.MatchString(first) {
 		return "model.mt"
 	}
 	return name
@@ -108,6 +108,9 @@ func (g *generator) sourceName() string {
 
 // plainName matches names that go:embed takes as they are.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*\.mt$`)
+
+// deviceName matches names of devices on Windows, that go:embed takes for no file whatever their ending.
+var deviceName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 
 // templateNames makes Go names of the templates' names.
 func templateNames(p *ir.Program) []string {
