@@ -28,7 +28,7 @@ const (
 )
 
 // Entries say how a folder names a plan's weights: as the model's map says, and where a mixture of
-// experts has none, as the model itself does.
+// experts has none, as the model itself does, but for adapters.
 func Entries(p *plan.Plan) []plan.Foreign {
 	if len(p.Foreign) > 0 || len(p.Routers) == 0 {
 		return p.Foreign
@@ -36,6 +36,9 @@ func Entries(p *plan.Plan) []plan.Foreign {
 	var out []plan.Foreign
 	seen := map[string]bool{}
 	for i := range p.Slabs {
+		if p.LoRA.On() && !p.Slabs[i].Frozen {
+			continue // adapters, which the folder has none of
+		}
 		for _, x := range p.Slabs[i].Params {
 			if !seen[x.Name] {
 				seen[x.Name] = true
