@@ -88,6 +88,7 @@ func startTemplates(s *state) {
 func finishMemory(s *state) {
 	lower.Memory(s.lowering)
 	s.res.Program = s.lowering.Program
+	checkBounds(s)
 }
 
 // maxVisits bounds how often a step visits units: a visit is a handful of tasks.

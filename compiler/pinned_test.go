@@ -1,8 +1,12 @@
 package compiler
 
 import (
+	"context"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/megatrain/mtc/lang/diag"
 )
 
 // TestPinnedPlacementIsRead: what an option of placement does not mean is refused by name.
@@ -31,6 +35,62 @@ func TestPinnedPlacementIsRead(t *testing.T) {
 	} {
 		if _, l := fit(o); l.HasErrors() {
 			t.Errorf("%+v: %v", o, l.Err())
+		}
+	}
+}
+
+// TestPinnedCountsHaveBounds: an option that counts more than there is, or names what there is not, is
+// refused whatever the placement, by a compile and where a planner prepares, and the largest is named and taken.
+func TestPinnedCountsHaveBounds(t *testing.T) {
+	for _, placement := range []string{"resident", "stream"} {
+		for _, c := range []struct {
+			flag string
+			set  func(o *Options, n int64)
+		}{
+			{"resident", func(o *Options, n int64) { o.Resident = strconv.FormatInt(n, 10) }},
+			{"device-weights", func(o *Options, n int64) { o.DeviceWeights = n }},
+			{"grad-home", func(o *Options, n int64) { o.GradHome = strconv.FormatInt(n, 10) }},
+			{"save-inputs", func(o *Options, n int64) { o.SaveInputs = strconv.FormatInt(n, 10) }},
+			{"save-values", func(o *Options, n int64) { o.SaveValues = strconv.FormatInt(n, 10) }},
+			{"slots", func(o *Options, n int64) { o.Slots = n }},
+			{"grad-slots", func(o *Options, n int64) { o.GradSlots = n }},
+			{"host-slots", func(o *Options, n int64) { o.HostSlots = n }},
+			{"input-every", func(o *Options, n int64) { o.InputEvery = n }},
+		} {
+			o := Options{Path: "m.mt", Text: []byte(fitText), Placement: placement, Recompute: "all"}
+			if c.flag == "save-values" {
+				o.Recompute = "none"
+			}
+			refusal := func(n int64) *diag.Diagnostic {
+				c.set(&o, n)
+				var l diag.List
+				if _, err := Prepare(context.Background(), o, &l); err == nil {
+					return nil
+				}
+				return l.Sorted()[0]
+			}
+			d := refusal(1000)
+			if d == nil || !strings.Contains(d.Message, "`--"+c.flag+" 1000` is more than the ") {
+				t.Errorf("--%s 1000, %s: %v", c.flag, placement, d)
+				continue
+			}
+			_, rest, _ := strings.Cut(d.Message, "more than the ")
+			most, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if refusal(most+1) == nil {
+				t.Errorf("--%s %d is taken, and %d is the largest", c.flag, most+1, most)
+			}
+			if d := refusal(most); d != nil {
+				t.Errorf("--%s %d: %s", c.flag, most, d.Message)
+			}
+		}
+		for _, name := range []string{"foo", "layer[77]", "layer[0],foo"} {
+			p, l := fit(Options{Placement: placement, Resident: name})
+			if p != nil || l.Len() != 1 || !strings.Contains(l.Sorted()[0].Message, "no slab is called `"+name[strings.LastIndex(name, ",")+1:]+"`") {
+				t.Errorf("--resident %s, %s: %v", name, placement, l.Err())
+			}
 		}
 	}
 }
