@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,6 +180,33 @@ func TestPinsHold(t *testing.T) {
 		if r.Pinned[w.Flag] != w.Pinned {
 			t.Errorf("%s: pinned %t", w.Flag, w.Pinned)
 		}
+	}
+}
+
+// TestPinsAreListed: every pin that has an effect on a plan that streams is among its choices, as asked.
+func TestPinsAreListed(t *testing.T) {
+	pins := map[string]string{
+		"placement": "stream", "micro-batch": "16", "groups": "1", "order": "layer", "recompute": "all", "input-every": "1",
+		"resident": "2", "slots": "3", "grad-slots": "3", "host-slots": "4", "device-weights": "0", "grad-home": "host",
+		"grad-precision": "f32", "save-inputs": "none", "save-values": "none",
+	}
+	r := request(4000*mib, 3000*mib, slices.Collect(maps.Keys(pins))...)
+	o := &r.Options
+	o.Placement, o.MicroBatch, o.Groups, o.Order, o.Recompute, o.InputEvery = "stream", 16, 1, "layer", "all", 1
+	o.Resident, o.Slots, o.GradSlots, o.HostSlots, o.GradHome = "2", 3, 3, 4, "host"
+	o.GradPrecision, o.SaveInputs, o.SaveValues = "f32", "none", "none"
+	c, err := choose(t, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range c.Why {
+		if w.Value != pins[w.Flag] || w.Why != "as asked" {
+			t.Errorf("%+v, pinned to %q", w, pins[w.Flag])
+		}
+		delete(pins, w.Flag)
+	}
+	if len(pins) > 0 {
+		t.Errorf("not listed: %v", pins)
 	}
 }
 

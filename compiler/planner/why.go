@@ -36,19 +36,25 @@ func (c *Choice) explain(s *search) {
 		add("placement", "resident", "all state fits, nothing has to cross the link")
 	case 16*p.NumParams < c.DeviceLimit && s.m.Target == "cuda":
 		add("placement", "stream", "beside all state there would be less room for activations, which costs more")
+		if s.pinned("resident") {
+			add("resident", o.Resident, "")
+		}
 	default:
 		add("placement", "stream", "the state of all layers is larger than the device")
 		add("resident", o.Resident, fmt.Sprintf("%d of %d slabs keep state on the device: as many as fit and help", resident, len(p.Slabs)))
 	}
 	add("micro-batch", fmt.Sprint(o.MicroBatch), fmt.Sprintf("%d tokens a micro-batch", o.MicroBatch*p.Seq))
 	switch {
-	case p.Micros == 1:
+	case p.Micros == 1 && !s.pinned("groups"):
 	case p.Groups == 1:
 		add("groups", "1", "each layer takes all micro-batches: weights cross once a pass")
 	case p.Groups == p.Micros:
 		add("groups", fmt.Sprint(p.Groups), "each micro-batch runs through: the activations of one are alive")
 	default:
 		add("groups", fmt.Sprint(p.Groups), "the inputs of layers of more micro-batches have no room")
+	}
+	if s.pinned("order") {
+		add("order", s.r.Options.Order, "")
 	}
 	switch n, of := remaking(p); {
 	case o.Recompute == "all":
@@ -58,7 +64,7 @@ func (c *Choice) explain(s *search) {
 	default:
 		add("recompute", o.Recompute, fmt.Sprintf("%d of %d layers: there is room for what backward reads of the others", n, of))
 	}
-	if o.InputEvery > 1 {
+	if o.InputEvery > 1 || s.pinned("input-every") {
 		add("input-every", fmt.Sprint(o.InputEvery), fmt.Sprintf("backward visits %d layers together: their inputs take less room", o.InputEvery))
 	}
 	if o.Placement == "stream" {
@@ -70,20 +76,20 @@ func (c *Choice) explain(s *search) {
 				add(x.flag, fmt.Sprint(x.n), "there is no room for more")
 			}
 		}
-		if o.DeviceWeights > 0 {
+		if o.DeviceWeights > 0 || s.pinned("device-weights") {
 			add("device-weights", fmt.Sprint(o.DeviceWeights), "these layers' weights cross once a step")
 		}
-		if o.GradHome != "host" {
+		if o.GradHome != "host" || s.pinned("grad-home") {
 			add("grad-home", o.GradHome, "the host has no room for all gradients")
 		}
-		if o.GradPrecision == "bf16" {
-			add("grad-precision", "bf16", "f32 gradients have no room: they are rounded once a step")
+		if o.GradPrecision == "bf16" || s.pinned("grad-precision") {
+			add("grad-precision", o.GradPrecision, "f32 gradients have no room: they are rounded once a step")
 		}
 		_, inputs, values := savedBytes(c)
-		if o.SaveInputs != "none" {
+		if o.SaveInputs != "none" || s.pinned("save-inputs") {
 			add("save-inputs", o.SaveInputs, fmt.Sprintf("%s of layer inputs wait on the host", schedule.Bytes(inputs)))
 		}
-		if p.SavedLayers > 0 {
+		if p.SavedLayers > 0 || s.pinned("save-values") {
 			add("save-values", o.SaveValues, fmt.Sprintf("%s of what backward reads of %d layers wait on the host: the link has time for it", schedule.Bytes(values), p.SavedLayers))
 		}
 	}
