@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -191,7 +190,7 @@ func writePlan(w io.Writer, c *planner.Choice) {
 	row("step", "%s for %s tokens: %s tokens/s, %s (%s)", view.Seconds(r.Seconds), telemetry.Group(r.Tokens),
 		telemetry.Group(int64(math.Round(r.Rate))), view.Rate(r.FLOPs, "FLOP/s"), counted)
 	if r.Steps > 0 {
-		row("run", "%s steps in %s", telemetry.Group(r.Steps), telemetry.Duration(time.Duration(r.RunSeconds*1e9)))
+		row("run", "%s steps in %s", telemetry.Group(r.Steps), telemetry.Seconds(r.RunSeconds))
 	}
 	var parts []string
 	for _, x := range r.Path {
@@ -216,7 +215,7 @@ func writePlan(w io.Writer, c *planner.Choice) {
 	}
 	save := fmt.Sprintf("%s, of it weights %s", telemetry.Bytes(r.Checkpoint), telemetry.Bytes(r.Weights))
 	if r.SaveSeconds > 0 {
-		save += fmt.Sprintf("; written in %s", telemetry.Duration(time.Duration(r.SaveSeconds*1e9)))
+		save += fmt.Sprintf("; written in %s", telemetry.Seconds(r.SaveSeconds))
 	}
 	row("checkpoint", "%s", save)
 	for _, memory := range []string{"device", "host"} {

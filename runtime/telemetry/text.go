@@ -91,18 +91,30 @@ func milliseconds(s float64) string {
 	}
 }
 
-// Duration writes a time in two units: "42s", "3m20s", "5h07m", "2d03h".
-func Duration(d time.Duration) string {
-	s := int64(d.Round(time.Second) / time.Second)
+// Duration writes a time in two units: "42s", "3m20s", "5h07m", "2d03h", "3y120d".
+func Duration(d time.Duration) string { return Seconds(d.Seconds()) }
+
+// Seconds writes a time of any length as Duration does; of 1,000 years and more, the years.
+func Seconds(x float64) string {
+	const day, year = 86400, 365 * 86400
+	switch years := x / year; {
+	case years >= 1e15:
+		return fmt.Sprintf("%.0e years", years)
+	case years >= 1000:
+		return Group(int64(years)) + " years"
+	}
+	s := int64(math.Round(x))
 	switch {
 	case s < 60:
 		return fmt.Sprintf("%ds", s)
 	case s < 3600:
 		return fmt.Sprintf("%dm%02ds", s/60, s%60)
-	case s < 86400:
+	case s < day:
 		return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
+	case s < year:
+		return fmt.Sprintf("%dd%02dh", s/day, s%day/3600)
 	}
-	return fmt.Sprintf("%dd%02dh", s/86400, s%86400/3600)
+	return fmt.Sprintf("%dy%03dd", s/year, s%year/day)
 }
 
 // Group writes n with commas between thousands.

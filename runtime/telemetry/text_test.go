@@ -59,9 +59,14 @@ func TestThousands(t *testing.T) {
 
 func TestDurationsBytesAndGroups(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0s", 59400 * time.Millisecond: "59s", 59600 * time.Millisecond: "1m00s", 200 * time.Second: "3m20s",
-		5*time.Hour + 7*time.Minute: "5h07m", 51 * time.Hour: "2d03h"} {
+		5*time.Hour + 7*time.Minute: "5h07m", 51 * time.Hour: "2d03h", 1100 * 24 * time.Hour: "3y005d", math.MaxInt64: "292y171d"} {
 		if got := Duration(d); got != want {
 			t.Errorf("%v: got %q, wanted %q", d, got, want)
+		}
+	}
+	for s, want := range map[float64]string{1e12: "31,709 years", 9.3e9: "294y328d", 1e30: "3e+22 years"} {
+		if got := Seconds(s); got != want {
+			t.Errorf("%g s: got %q, wanted %q", s, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 5 << 30: "5.0 GiB", 3 << 50: "3072.0 TiB"} {
