@@ -11,15 +11,22 @@ import (
 // Check says what a profile lacks or has wrong, by the name of the field; a simulation divides by its
 // rates. The least and the most of a figure are far from any machine, so that what is refused is a slip:
 // a rate in GB/s, a size in GiB, a figure that was not measured.
-func (m *Machine) Check() error { return m.check(limits{1e3, 1}) }
+func (m *Machine) Check() error { return m.check(limits{1e3, 1, false}) }
 
-// limits are the least rate and the longest delay that are taken. A simulation takes any that it can count in.
-type limits struct{ rate, seconds float64 }
+// limits are the least rate and the longest delay that are taken, and whether a launch may take no time. A
+// simulation takes any that it can count in.
+type limits struct {
+	rate, seconds float64
+	noLaunch      bool
+}
 
 func (l limits) bytes() within { return within{l.rate, 1e18, false, "bytes a second"} }
 func (l limits) flops() within { return within{l.rate, 1e21, false, "FLOP a second"} }
 func (l limits) delay() within { return within{0, l.seconds, true, "seconds"} }
 func (l limits) maybe() within { return within{l.rate, 1e18, true, "bytes a second"} }
+
+// launch may be as short as a call that does nothing.
+func (l limits) launch() within { return within{1e-12, l.seconds, l.noLaunch, "seconds"} }
 
 func (m *Machine) check(l limits) error {
 	for _, text := range []string{m.Name, m.Title} {
@@ -125,7 +132,7 @@ func (r *Rates) check(l limits) error {
 		within
 	}{
 		{"memory", r.Memory, l.bytes()}, {"optimizer", r.Optimizer, l.bytes()},
-		{"sustained", r.Sustained, part}, {"launch", r.Launch, l.delay()},
+		{"sustained", r.Sustained, part}, {"launch", r.Launch, l.launch()},
 	} {
 		if err := f.check(f.name, f.Value); err != nil {
 			return err

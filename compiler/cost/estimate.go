@@ -28,7 +28,7 @@ type funcKey struct {
 }
 
 func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
-	if err := m.check(limits{1e-3, 100}); err != nil {
+	if err := m.check(limits{1e-3, 100, true}); err != nil {
 		return nil, err
 	}
 	precision := p.Precision
