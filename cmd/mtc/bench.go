@@ -58,6 +58,11 @@ func (b *benchCmd) run(ctx context.Context, e *env) error {
 	if b.program != "" {
 		return b.build(ctx, b.program)
 	}
+	if b.out != "" {
+		if err := canWriteOut(b.out); err != nil {
+			return outError(b.out, err)
+		}
+	}
 	var results []*bench.Result
 	var err error
 	if len(b.results) > 0 {
@@ -74,8 +79,8 @@ func (b *benchCmd) run(ctx context.Context, e *env) error {
 	}
 	text := m.JSON()
 	if b.out != "" {
-		if err := os.WriteFile(b.out, text, 0o666); err != nil {
-			return cannotWrite(b.out, err)
+		if err := writeOut(b.out, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+			return outError(b.out, err)
 		}
 	}
 	if len(b.results) == 0 {

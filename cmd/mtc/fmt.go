@@ -2,10 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -77,34 +78,12 @@ are, and the meaning stays the same. A file with syntax errors is left alone.`,
 	return cmd
 }
 
-// replaceFile writes a file so that a crash leaves either the old or the new text; its mode is
-// kept, and a link stays one.
+// replaceFile writes a file that was read so that a crash leaves either the old or the new text.
 func replaceFile(name string, text []byte) error {
-	name, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		return err
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return cmp.Or(err, errors.New("it is no regular file"))
 	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	if _, err := tmp.Write(text); err != nil {
-		tmp.Close()
-		return err
-	}
-	if err := tmp.Chmod(info.Mode().Perm()); err != nil {
-		tmp.Close()
-		return err
-	}
-	if err := tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), name)
+	return writeOut(name, func(w io.Writer) error { _, err := w.Write(text); return err })
 }
 
 func formatText(name string, text []byte) ([]byte, error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -17,29 +16,13 @@ func writeView(e *env, flag, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return usageErrorf("`--%s` is empty", flag).hint("write `--%s FILE`", flag)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err == nil {
-		w := bufio.NewWriterSize(f, 1<<20)
-		if err = write(w); err == nil {
-			err = w.Flush()
-		}
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-		if err == nil {
-			err = os.Chmod(f.Name(), 0o644)
-		}
-		if err == nil {
-			err = os.Rename(f.Name(), path)
-		}
-		if err != nil {
-			os.Remove(f.Name())
-		}
+	if err := writeOut(path, write); err != nil {
+		return outError(path, err)
 	}
-	if err != nil {
-		return machineErrorf("%s cannot be written: %v", path, reasonOf(err)).hint("give a file in a folder that can be written")
+	if info, err := os.Stat(path); err == nil && isStdout(info) {
+		return nil // nothing behind the file in its own text
 	}
-	_, err = fmt.Fprintf(e.out, "wrote %s\n", path)
+	_, err := fmt.Fprintf(e.out, "wrote %s\n", path)
 	return err
 }
 

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// writeOut writes a file that the user named. A regular file is there whole or as it was, and
+// keeps its mode; a link stays one, and what it points to is written. A device, a pipe or a
+// socket is written into.
+func writeOut(path string, write func(io.Writer) error) error {
+	info, err := os.Stat(path)
+	if err == nil && isStdout(info) {
+		return flushed(os.Stdout, write)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(flushed(f, write), f.Close())
+	}
+	mode := fs.FileMode(0o644)
+	if err == nil {
+		mode = info.Mode().Perm()
+	}
+	if path, err = linkEnd(path); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	err = flushed(f, write)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), mode)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+func flushed(f *os.File, write func(io.Writer) error) error {
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := write(w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// canWriteOut says why writeOut would fail, before the work for it begins.
+func canWriteOut(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return errors.New("it is a folder")
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return nil // the opening of a pipe waits for its reader
+	}
+	if path, err = linkEnd(path); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	f.Close()
+	return os.Remove(f.Name())
+}
+
+// linkEnd is what a chain of links points to, there or not; path itself where it is no link.
+func linkEnd(path string) (string, error) {
+	for range 40 {
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil // no link, or nothing at all
+		}
+		if !filepath.IsAbs(to) {
+			// A folder on the way may be a link itself, and `..` leads out of where it points to.
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				return "", err
+			}
+			to = filepath.Join(dir, to)
+		}
+		path = to
+	}
+	return "", errors.New("its links lead in a circle")
+}
+
+// isStdout says whether a file is this program's output, as /dev/stdout is.
+func isStdout(info fs.FileInfo) bool {
+	out, err := os.Stdout.Stat()
+	return err == nil && os.SameFile(info, out)
+}
+
+// outError words what writeOut or canWriteOut returned.
+func outError(path string, err error) error {
+	return machineErrorf("%s cannot be written: %v", path, reasonOf(err)).hint("give a file in a folder that can be written")
+}
