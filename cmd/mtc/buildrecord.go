@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // recordFile says what a build folder was made from.
@@ -106,7 +107,7 @@ func readRecord(dir string) (*buildRecord, error) {
 	}
 	r := &buildRecord{}
 	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, recordFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, recordFile), jsontext.Explain(text, err))
 	}
 	return r, nil
 }

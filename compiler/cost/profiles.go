@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 //go:embed profiles/*.json
@@ -42,7 +44,7 @@ func Parse(text []byte) (*Machine, error) {
 	d.DisallowUnknownFields()
 	m := &Machine{}
 	if err := d.Decode(m); err != nil {
-		return nil, err
+		return nil, jsontext.Explain(text, err)
 	}
 	if d.More() {
 		return nil, fmt.Errorf("there is more after the profile")

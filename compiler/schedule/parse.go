@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/jsontext"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -21,7 +22,7 @@ const maxAmount = 1 << 50
 // that another program wrote, is an error and no picture.
 func Parse(text []byte) (*File, error) {
 	f := &File{}
-	err := json.Unmarshal(text, f)
+	err := jsontext.Explain(text, json.Unmarshal(text, f))
 	if err == nil && controls(text) {
 		err = errors.New("it holds characters that a terminal acts on")
 	}

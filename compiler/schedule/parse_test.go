@@ -46,7 +46,7 @@ func TestParseChecks(t *testing.T) {
 		return string(text)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"", "unexpected end"}, {"{}", "names no model"}, {"null", "names no model"}, {"[]", "cannot unmarshal"},
+		{"", "unexpected end"}, {"{}", "names no model"}, {"null", "names no model"}, {"[]", "line 1, column 1: the text is a list, not an object"},
 		{`{"model": "m"}`, "has no tasks"},
 		{change(func(f *File) { f.Lanes = append(f.Lanes, "slow") }), `there is no lane "slow"`},
 		{change(func(f *File) { f.Lanes = nil }), "on the lane"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/jsontext"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -60,7 +61,7 @@ func readRun(dir string) (*runRecord, error) {
 	}
 	var r runRecord
 	if err == nil {
-		err = json.Unmarshal(text, &r)
+		err = jsontext.Explain(text, json.Unmarshal(text, &r))
 	}
 	if err != nil {
 		return nil, fault.New("MT0621", path, "the record of the run cannot be read").Wrap(err)

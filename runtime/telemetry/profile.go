@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // ProfileFile is the name of a profile in a run folder.
@@ -100,7 +101,7 @@ func ReadProfile(path string) (*Profile, error) {
 			Help("`mtc run --profile` writes one")
 	}
 	p := &Profile{}
-	if err = json.Unmarshal(text, p); err == nil {
+	if err = jsontext.Explain(text, json.Unmarshal(text, p)); err == nil {
 		err = p.check()
 	}
 	if err != nil {
