@@ -55,13 +55,16 @@ func newBenchCmd(e *env) *cobra.Command {
 }
 
 func (b *benchCmd) run(ctx context.Context, e *env) error {
+	for _, path := range []string{b.program, b.out} {
+		if path == "" {
+			continue
+		}
+		if err := canWriteOut(path); err != nil {
+			return outError(path, err)
+		}
+	}
 	if b.program != "" {
 		return b.build(ctx, b.program)
-	}
-	if b.out != "" {
-		if err := canWriteOut(b.out); err != nil {
-			return outError(b.out, err)
-		}
 	}
 	var results []*bench.Result
 	var err error
