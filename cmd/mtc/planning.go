@@ -121,6 +121,13 @@ func (o *compileOptions) plan(ctx context.Context, path string, l *diag.List) (*
 // shortList words that nothing fits as a finding.
 func shortList(short *planner.ShortError) error {
 	var l diag.List
+	if short.Impossible != "" { // of no machine
+		d := l.Errorf("MT0405", source.Span{}, "%s", short.Impossible)
+		if short.Change != "" {
+			d.Hint("with %s it fits", short.Change)
+		}
+		return l.Err()
+	}
 	d := l.Errorf("MT0415", source.Span{}, "no plan fits %s", short.Machine.Name)
 	for _, line := range short.Lines() {
 		d.Note("%s", line)

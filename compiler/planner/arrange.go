@@ -25,6 +25,9 @@ func (s *search) arrange(half bool) []*arrangement {
 	for _, v := range s.variants {
 		for _, placement := range s.placements() {
 			for _, g := range s.groups(v, placement) {
+				if g > v.micros {
+					continue // pinned, and of smaller micro-batches
+				}
 				for _, save := range s.saves(placement) {
 					a := &arrangement{v: v, placement: placement, groups: g, save: save, half: half}
 					if s.bound(a) {

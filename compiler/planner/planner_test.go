@@ -245,6 +245,31 @@ func TestShort(t *testing.T) {
 	}
 }
 
+// TestImpossiblePins: pins that no memory helps are said to be so, and those that memory helps are short of it.
+func TestImpossiblePins(t *testing.T) {
+	for _, tc := range []struct {
+		groups, rows int64
+		pins         []string
+		want         string
+	}{
+		{65, 0, []string{"groups"}, "65 groups of 64 micro-batches"},
+		{9, 8, []string{"groups", "micro-batch"}, "9 groups of 8 micro-batches"},
+		{2, 0, []string{"groups", "grad-precision", "placement"}, "micro-batches are one group, not 2"},
+	} {
+		r := request(0, 0, tc.pins...)
+		r.Options.Groups, r.Options.MicroBatch = tc.groups, tc.rows
+		if r.Pinned["grad-precision"] {
+			r.Options.GradPrecision, r.Options.Placement = "bf16", "stream"
+		}
+		var l diag.List
+		_, err := Choose(context.Background(), r, &l)
+		var short *ShortError
+		if errors.As(err, &short) && short.Impossible == "" || err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v: %v, want %q", tc.pins, err, tc.want)
+		}
+	}
+}
+
 func TestOtherTarget(t *testing.T) {
 	r := request(0, 0)
 	r.Options.Target = "cpu"

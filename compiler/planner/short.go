@@ -1,8 +1,10 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"strings"
 
@@ -23,6 +25,8 @@ type ShortError struct {
 	Does   string // what the change does, in words
 	// More is how much of a single memory lets it fit as it is, in words; "" where more of one alone does not.
 	More string
+	// Impossible is why no plan has the pinned options, whatever the memory; "" where some has.
+	Impossible string
 }
 
 func (e *ShortError) over() int64 {
@@ -41,7 +45,7 @@ func (e *ShortError) Lines() []string {
 			schedule.Bytes(e.Host), schedule.Bytes(over), schedule.Bytes(e.HostLimit)))
 	}
 	if len(out) == 0 {
-		out = append(out, "the pinned options leave no plan to choose from")
+		out = append(out, cmp.Or(e.Impossible, "the pinned options leave no plan to choose from"))
 	}
 	return out
 }
@@ -51,7 +55,7 @@ func (e *ShortError) Error() string { return "no plan fits: " + strings.Join(e.L
 // leastShort finds what the least demanding plan takes.
 func (s *search) leastShort() *ShortError {
 	best := &ShortError{DeviceLimit: s.device, HostLimit: s.host, Machine: s.m}
-	found := false
+	found, why := false, ""
 	rows := s.variants[0].rows
 	for _, v := range s.variants {
 		rows = min(rows, v.rows)
@@ -65,7 +69,7 @@ func (s *search) leastShort() *ShortError {
 		for _, placement := range places[len(places)-1:] {
 			all := s.groups(v, placement)
 			for k, g := range all {
-				if k > 0 && k < len(all)-1 {
+				if k > 0 && k < len(all)-1 || g > v.micros {
 					continue
 				}
 				for _, save := range s.saves(placement) {
@@ -81,7 +85,13 @@ func (s *search) leastShort() *ShortError {
 						if ok && m.within(s.device, s.host) {
 							m, ok = s.measured(c) // the estimate was too kind
 						}
+						if ok && m.within(s.device, s.host) && c.tasks() <= longestWhole {
+							m, ok = s.wholeNeed(c) // and so was what short steps take
+						}
 						if !ok {
+							if _, err := s.shortPlan(c, min(g, 2), min(c.perGroup(), few)); err != nil && why == "" {
+								why = err.Error()
+							}
 							continue
 						}
 						e := &ShortError{
@@ -95,7 +105,27 @@ func (s *search) leastShort() *ShortError {
 			}
 		}
 	}
+	if !found {
+		best.Impossible = why
+	}
 	return best
+}
+
+// longestWhole is how many tasks a whole step may have that is built only to say what it takes.
+const longestWhole = 4 * mostTasks
+
+// wholeNeed is the memory of a candidate's whole step.
+func (s *search) wholeNeed(c *candidate) (memory, bool) {
+	low, err := c.lower(s)
+	if err != nil {
+		return memory{}, false
+	}
+	p, err := low.prep.Plan(c.options(s), 0)
+	if err != nil {
+		return memory{}, false
+	}
+	d, h := Need(p, s.m)
+	return memory{d, h}, true
 }
 
 // least is the memory of an arrangement with the device filled as far as it goes.
@@ -224,7 +254,7 @@ func (e *ShortError) more(s *search) {
 				n = (n + gib - 1) / gib * gib
 			}
 			r := s.r
-			if *m.of(&r) = n; feasible(s.ctx, r, true) {
+			if *m.of(&r) = n; feasibleAmong(s.ctx, r, true, 6) {
 				e.More = fmt.Sprintf("%s of %s memory", schedule.Bytes(n), m.name)
 				return
 			}
@@ -235,6 +265,11 @@ func (e *ShortError) more(s *search) {
 // feasible reports whether anything fits a request, by small steps alone; with whole, a plan of
 // the whole step does.
 func feasible(ctx context.Context, r Request, whole bool) bool {
+	return feasibleAmong(ctx, r, whole, math.MaxInt)
+}
+
+// feasibleAmong is feasible by the first few candidates that short steps say fit.
+func feasibleAmong(ctx context.Context, r Request, whole bool, few int) bool {
 	s := start(ctx, r)
 	s.feasible = true
 	if s.lower(&diag.List{}) != nil {
@@ -246,8 +281,14 @@ func feasible(ctx context.Context, r Request, whole bool) bool {
 				break
 			}
 			for _, c := range s.fit(a) {
-				if s.settle(c) && (!whole || s.whole(c) != nil) {
+				if !s.settle(c) {
+					continue
+				}
+				if !whole || s.whole(c) != nil {
 					return true
+				}
+				if few--; few <= 0 {
+					return false
 				}
 			}
 		}

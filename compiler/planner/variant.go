@@ -6,6 +6,7 @@ import (
 	"github.com/megatrain/mtc/compiler"
 	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -57,6 +58,15 @@ func (s *search) lower(diags *diag.List) error {
 		if s.feasible {
 			rows = append(rows, 1)
 		}
+	}
+	micros := first.Model().Batch // of a single row each
+	if s.pinned("micro-batch") {
+		micros /= rows[0]
+	}
+	if s.pinned("groups") && o.Groups > micros {
+		diags.Errorf("MT0405", source.Span{}, "%d groups of %d micro-batches: there must be at least one micro-batch in each", o.Groups, micros).
+			Hint("the largest is `--groups %d`", micros)
+		return diags.Err()
 	}
 	words := []string{"none", "all"}
 	if s.feasible { // only whether anything fits is asked
