@@ -110,10 +110,8 @@ func routersFrom(path string, p *plan.Plan, view View, load func(into func(t *sa
 // firstNotFinite is the first element of a part that is infinite or no number; -1: none.
 func firstNotFinite(k *plan.RouterPart, state []byte) int64 {
 	for i := range k.Elems {
-		var x float64
-		if k.Bytes == 4 {
-			x = float64(math.Float32frombits(binary.LittleEndian.Uint32(state[4*i:])))
-		} else {
+		x := float64(math.Float32frombits(binary.LittleEndian.Uint32(state[k.Bytes*i:])))
+		if k.Bytes == 8 {
 			x = math.Float64frombits(binary.LittleEndian.Uint64(state[8*i:]))
 		}
 		if math.IsNaN(x) || math.IsInf(x, 0) {
