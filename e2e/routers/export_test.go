@@ -18,7 +18,7 @@ import (
 // routers, generates the same, and its export is the same folder.
 func TestExportComesBack(t *testing.T) {
 	onEach(t, func(t *testing.T, precision string) {
-		for _, kind := range kinds {
+		for _, kind := range append([]string{"biased"}, kinds...) {
 			dir := filepath.Join(t.TempDir(), "run")
 			c := train(t, kind, precision, dir, "--data", text(t), "--holdout", "0.4")
 			export := func(run string) string {

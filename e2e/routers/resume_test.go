@@ -54,7 +54,7 @@ func train(t *testing.T, name, precision, out string, args ...string) *checkpoin
 func TestResumedInWarmUp(t *testing.T) {
 	onEach(t, func(t *testing.T, precision string) {
 		data := []string{"--data", text(t), "--holdout", "0.4"}
-		for _, kind := range kinds {
+		for _, kind := range append([]string{"biased"}, kinds...) {
 			whole := train(t, kind, precision, filepath.Join(t.TempDir(), "run"), data...)
 			dir := filepath.Join(t.TempDir(), "run")
 			train(t, kind, precision, dir, append(data, "--save-every", "4")...)

@@ -54,17 +54,17 @@ func (u *build) last() *build {
 
 // nodeInfo is what the passes after elaborate need of a node.
 type nodeInfo struct {
-	unit   *build
-	prefix string      // path of the inlined blocks: "attn."
-	name   ast.Ident   // label or variable; no Name when there is none
-	chain  source.Span // the innermost inlined call, for weights named twice
-	tie    *ast.Ident
-	args   map[string]source.Span // where each argument stands
-	op     string                 // the operator of the text, "" for a call
-	inits  source.Span            // of the `init` argument
-	expert string                 // path of the experts that the op belongs to: "moe.expert"; "" outside
-	slots  int64                  // rows a token of their mixture
-	bad    bool
+	unit    *build
+	prefix  string      // path of the inlined blocks: "attn."
+	name    ast.Ident   // label or variable; no Name when there is none
+	chain   source.Span // the innermost inlined call, for weights named twice
+	tie     *ast.Ident
+	args    map[string]source.Span // where each argument stands
+	op      string                 // the operator of the text, "" for a call
+	inits   source.Span            // of the `init` argument
+	expert  string                 // path of the experts that the op belongs to: "moe.expert"; "" outside
+	written string                 // what the text calls the op, where another takes its place
+	bad     bool
 }
 
 // elab runs the forward function of a model.

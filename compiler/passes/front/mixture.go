@@ -86,6 +86,8 @@ const (
 	moeGather  = "moe_gather"
 	moeCombine = "moe_combine"
 	grouped    = "grouped"
+
+	groupedNorm = "grouped_norm"
 )
 
 // made adds one op of a mixture, with those of the constants that it takes.

@@ -276,7 +276,7 @@ func (p *paramPass) tied(b *build, n *ir.Node, info *nodeInfo) *ir.Param {
 }
 
 func (p *paramPass) noName(n *ir.Node) {
-	name := n.Call.Def.Name
+	name := opText(p.s, n)
 	d := p.s.errorf(codeNoName, n.Span, "`%s` owns weights here, so it needs a name", name)
 	label := map[string]string{"linear": "up", "embed": "wte", "rmsnorm": "norm", "layernorm": "norm"}[name]
 	if label == "" {
@@ -307,5 +307,5 @@ func (p *paramPass) twice(n *ir.Node, info *nodeInfo, first *ir.Node, path strin
 	}
 	p.s.errorf(codeSamePath, at, "two weights are called `%s`", name).
 		Also(first.Span, "the first one").
-		Hint("label this one: `%s2: %s(...)`", info.name.Name, n.Call.Def.Name)
+		Hint("label this one: `%s2: %s(...)`", info.name.Name, opText(p.s, n))
 }

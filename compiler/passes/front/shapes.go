@@ -52,9 +52,6 @@ func (s *State) infer(n *ir.Node, info *nodeInfo, said map[source.Span]bool) boo
 	for i, in := range n.Inputs {
 		c.In[i] = in.Type
 	}
-	if info.expert != "" {
-		rowsOfExperts(c, info.slots)
-	}
 	if err := c.Def.Infer(c); err != nil {
 		if !said[n.Span] {
 			said[n.Span] = true
@@ -110,7 +107,7 @@ func elems(shape tensor.Shape, batch, seq int64) (int64, bool) {
 func (s *State) argError(n *ir.Node, info *nodeInfo, err error) {
 	var ae *op.ArgError
 	if !errors.As(err, &ae) {
-		s.errorf(codeShape, n.Span, "`%s`: %s", n.Call.Def.Name, err)
+		s.errorf(codeShape, n.Span, "`%s`: %s", opText(s, n), err)
 		return
 	}
 	if info.op != "" && len(n.Inputs) == 2 {
@@ -128,17 +125,17 @@ func (s *State) argError(n *ir.Node, info *nodeInfo, err error) {
 			continue
 		}
 		code = codeShape
-		d := s.errorf(code, at, "`%s` of `%s` wants %s, got %s", ae.Arg, c.Def.Name, ae.Want, ae.Got).Mark("%s", c.In[i])
+		d := s.errorf(code, at, "`%s` of `%s` wants %s, got %s", ae.Arg, opText(s, n), ae.Want, ae.Got).Mark("%s", c.In[i])
 		s.origin(d, at, n.Inputs[i])
 		s.hint(d, ae)
 		return
 	}
 	if ae.Arg == "" {
-		d := s.errorf(codeShape, at, "`%s` wants %s, got %s", c.Def.Name, ae.Want, ae.Got)
+		d := s.errorf(codeShape, at, "`%s` wants %s, got %s", opText(s, n), ae.Want, ae.Got)
 		s.hint(d, ae)
 		return
 	}
-	d := s.errorf(code, at, "`%s` of `%s` wants %s, got %s", ae.Arg, c.Def.Name, ae.Want, ae.Got)
+	d := s.errorf(code, at, "`%s` of `%s` wants %s, got %s", ae.Arg, opText(s, n), ae.Want, ae.Got)
 	if text := at.Text(); given && text != "" && !strings.Contains(ae.Got, text) {
 		d.Mark("%s", ae.Got)
 	}

@@ -210,8 +210,12 @@ func (p *unitPass) head() {
 }
 
 func opText(s *State, n *ir.Node) string {
-	if o := s.nodes[n].op; o != "" {
-		return o
+	info := s.nodes[n]
+	if info.op != "" {
+		return info.op
+	}
+	if info.written != "" {
+		return info.written
 	}
 	return n.Call.Def.Name
 }

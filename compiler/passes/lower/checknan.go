@@ -104,8 +104,10 @@ func (in *inst) ragged(of map[*value]bool) bool {
 		return forward
 	case "moe_combine":
 		return !forward
-	case "moe_select", "moe_gate", "moe_observe", "grouped":
+	case "moe_select", "moe_gate", "moe_observe":
 		return true
+	case "grouped", "grouped_norm":
+		return in.launch.Writes[0] == "y" || in.launch.Writes[0] == "d.x" // others are an expert's
 	}
 	for _, list := range [][]operand{in.reads, in.adds} {
 		for _, o := range list {

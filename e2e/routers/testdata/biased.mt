@@ -1,7 +1,12 @@
-// Experts with biases, and a norm without a weight between their linears.
+// Experts with biases, and with norms: one with a weight and a bias for each expert, one with a weight for
+// heads of 8, one without a weight.
 model biased(D = 32, L = 2, H = 4, V = 256, E = 5) {
   init normal(0.15)
-  block mlp(x, width) { return down: linear(rmsnorm(gelu(up: linear(x, width, bias)), weight = false), D, bias) }
+  block mlp(x, width) {
+    h = up: linear(first: layernorm(x), width, bias)
+    h = middle: rmsnorm(gelu(h), per = 8)
+    return down: linear(rmsnorm(h, weight = false), D, bias)
+  }
   block layer(x) {
     h = rmsnorm(x, weight = false)
     x += o: linear(attention(q: linear(h, D), k: linear(h, D), v: linear(h, D), heads = H, causal), D)

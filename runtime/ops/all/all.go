@@ -42,6 +42,7 @@ var defs = sorted(
 	fill.Def,
 	gelu.Def,
 	grouped.Def,
+	grouped.NormDef,
 	layernorm.Def,
 	linear.Def,
 	moe.Def,

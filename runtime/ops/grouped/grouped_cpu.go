@@ -3,7 +3,6 @@ package grouped
 import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/gemm"
-	"github.com/megatrain/mtc/runtime/ops/internal/loops"
 	"github.com/megatrain/mtc/runtime/vec"
 )
 
@@ -64,17 +63,9 @@ func backwardBiasCPU(c device.CPU, a *device.Args) {
 	s := sizesOf(a)
 	dy, add, db := c.F32(a.P[1], s.m*s.out), c.F32(a.P[2], s.experts*s.out), c.F32(a.P[3], s.experts*s.out)
 	s.each(c, a.P[0], func(e, lo, hi int64) {
-		to, from := db[e*s.out:(e+1)*s.out], part(add, e*s.out, (e+1)*s.out)
-		switch {
-		case lo < hi:
-			loops.SumRows(c, hi-lo, s.out, to, from, func(acc []float32, r int64) {
-				vec.Add(acc, acc, dy[(lo+r)*s.out:][:s.out])
-			})
-		case from == nil:
-			clear(to)
-		default:
-			copy(to, from)
-		}
+		rowSums(c, hi-lo, s.out, db[e*s.out:(e+1)*s.out], part(add, e*s.out, (e+1)*s.out), func(acc []float32, r int64) {
+			vec.Add(acc, acc, dy[(lo+r)*s.out:][:s.out])
+		})
 	})
 }
 
