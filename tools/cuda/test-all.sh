@@ -45,7 +45,9 @@ if [ "$what" = routers ]; then
   rm -rf $out/routers && mkdir -p $out/routers
   MTC_BUILD=$(cd $out && pwd)/routers go test -count=1 -run TestBuild ./e2e/routers
   CGO_ENABLED=0 go test -c -ldflags '-s -w' -o $out/routers/e2e__routers.test ./e2e/routers
-  go test -c -tags cuda -ldflags '-s -w' -o $out/routers/moe.test ./runtime/ops/moe
+  for room in moe grouped; do
+    go test -c -tags cuda -ldflags '-s -w' -o $out/routers/$room.test ./runtime/ops/$room
+  done
   go build -tags cuda -ldflags '-s -w' -o $out/routers/opbench ./tools/cuda/opbench
   (cd $out && tar -cf - routers | xz -T1 --lzma2=preset=1,dict=64MiB >on-device-routers.tar.xz)
   rm -rf $out/routers
