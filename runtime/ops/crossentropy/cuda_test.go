@@ -78,6 +78,56 @@ func TestCUDAExtremes(t *testing.T) {
 	})
 }
 
+// TestCUDAManyRows: blocks that take several rows, some of them without a target, give each the bits that
+// it has alone, and gaps behind rows become zeros.
+func TestCUDAManyRows(t *testing.T) {
+	optest.OnGPU(t, func(t *testing.T, f32 bool) {
+		for _, c := range []struct{ rows, v, pitch int }{{800, 8201, 8256}, {140, 57000, 57008}} {
+			if f32 && c.rows < 200 {
+				continue // does not fit the test's memory
+			}
+			logits, targets := sample(7, c.v)
+			if !f32 {
+				logits = optest.RoundBF16(logits)
+			}
+			scalars := make([]float64, plan.NumScalars)
+			scalars[plan.ScalarInvTokens] = 0.25
+			run := func(rows int) ([]float32, []float64) {
+				m := optest.GPU(t, f32)
+				all, ids := make([]float32, rows*c.pitch), make([]int32, rows)
+				for r := range rows {
+					copy(all[r*c.pitch:], logits[r%7*c.v:][:c.v])
+					for i := c.v; i < c.pitch; i++ {
+						all[r*c.pitch+i] = float32(math.NaN())
+					}
+					if ids[r] = targets[r%7]; r/7%5 == 4 {
+						ids[r] = -100
+					}
+				}
+				l, p := m.Act(all...), m.F64(0, 0)
+				Loss(m.Queue, LossArgs{Logits: l, Targets: m.I32(ids...), Scalars: m.F64(scalars...), DLogits: l, Partials: p, Rows: rows, V: c.v, Pitch: c.pitch})
+				m.Sync()
+				return m.ReadAct(l, int64(len(all))), m.ReadF64(p, 2)
+			}
+			few, _ := run(7)
+			many, partials := run(c.rows)
+			zeros := make([]float32, c.pitch)
+			for r := range c.rows {
+				want := few[r%7*c.pitch:][:c.pitch]
+				if r/7%5 == 4 {
+					want = zeros
+				}
+				if got := many[r*c.pitch:][:c.pitch]; !slices.Equal(got, want) {
+					t.Fatalf("row %d of %d of %d: other bits than alone", r, c.rows, c.v)
+				}
+			}
+			if math.IsNaN(partials[0]) || partials[0] <= 0 {
+				t.Errorf("loss %v", partials)
+			}
+		}
+	})
+}
+
 // onGPU computes the loss over chunks of rows, with 4 tokens in the step.
 func onGPU(t *testing.T, f32 bool, logits []float32, targets []int32, chunk int, inPlace bool) outcome {
 	t.Helper()

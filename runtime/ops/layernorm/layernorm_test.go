@@ -44,6 +44,7 @@ func TestLayerNorm(t *testing.T) {
 			{Name: "a part of a warp", In: []tensor.Type{optest.F32(40)}, Batch: 1, Seq: 21},
 			{Name: "a warp", In: []tensor.Type{optest.F32(768)}, Batch: 1, Seq: 67},
 			{Name: "rows for several sweeps", In: []tensor.Type{optest.F32(1024)}, Batch: 1, Seq: 132*2*8 + 9},
+			{Name: "rows for many rounds of warps", In: []tensor.Type{optest.F32(520)}, Batch: 1, Seq: 128*16*3 + 9},
 			{Name: "a bias alone", In: []tensor.Type{optest.F32(64)}, Batch: 1, Seq: 41, Attr: map[string]op.Value{"weight": no}},
 			{Name: "a block", In: []tensor.Type{optest.F32(3584)}, Batch: 1, Seq: 5},
 			{Name: "a large block", In: []tensor.Type{optest.F32(18944)}, Batch: 1, Seq: 2},
