@@ -145,12 +145,13 @@ func constantText(v op.Value) string {
 // identify keeps the identity for the plan. Later passes rewrite the graph for the target.
 func identify(s *state) { s.identity = identity(s.res.Model) }
 
-// values are the model's parameters, and those of its adapters, which tell a person what the hash of an identity cannot.
+// values are the model's parameters, and those of its routers and adapters, which tell a person what the hash of an identity cannot.
 func values(m *ir.Model) []plan.Value {
 	out := make([]plan.Value, len(m.Consts))
 	for i, c := range m.Consts {
 		out[i] = plan.Value{Name: c.Name, Text: constantText(c.Value)}
 	}
+	out = append(out, routerValues(m)...)
 	if l := m.LoRA; l != nil {
 		out = append(out, plan.Value{Name: "lora.rank", Text: fmt.Sprint(l.Rank)}, plan.Value{Name: "lora.alpha", Text: fmt.Sprint(l.Alpha)})
 	}

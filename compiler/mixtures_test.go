@@ -30,6 +30,8 @@ func TestUnusualMixtures(t *testing.T) {
 		"all experts for all tokens":       {"block layer(x) { x += m: moe(x, experts = 3, expert = mlp, router = topk(3, renorm, scores = sigmoid)) }", run},
 		"an expert of one linear":          {"block one(x) { return o: linear(x, D) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = one, router = topk(1)) }", run},
 		"an expert with biases and a norm": {"block wide(x) { return down: linear(rmsnorm(silu(gate: linear(x, 8, bias)) * up: linear(x, 8, bias), weight = false), D, bias) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = wide, router = threshold(0.5)) }", run},
+		"an expert of a norm alone":        {"block normed(x) { return n: layernorm(x) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = normed, router = topk(2)) }", run},
+		"norms before, between and behind": {"block wide(x) { h = act: layernorm(silu(up: linear(pre: rmsnorm(x), 8)), bias = false)\nreturn x + post: rmsnorm(down: linear(h, D), per = 4) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = wide, shared = wide, router = threshold(0.5)) }", run},
 		"an expert without a weight":       {"block idle(x) { return silu(x) * x }\nblock layer(x) { x += m: moe(x, experts = 3, expert = idle, router = topk(2)) }", run},
 		"an expert that adds its input":    {"block keep(x) { return x + 0.5 * o: linear(x, D) }\nblock layer(x) { x += m: moe(x, experts = 3, expert = keep, router = threshold(0.5)) }", run},
 		"a step's pool and a step's loss":  {"block layer(x) { x += a: moe(x, experts = 3, expert = mlp, router = expert_choice(0.5, pool = step))\nx += b: moe(x, experts = 3, expert = mlp, router = topk(1, balance = aux(0.1, scope = step))) }", run},
@@ -104,6 +106,51 @@ func TestRowsAreNoPartOfAModel(t *testing.T) {
 	for _, other := range []string{"experts = 4, expert = one, router = threshold(0.3)", "experts = 4, expert = one(b = true), router = threshold(0.25)", "experts = 4, expert = one, router = topk(1)"} {
 		if hash(other) == want {
 			t.Errorf("%s is the same model", other)
+		}
+	}
+}
+
+// TestRouterConstantsAreNamed: a checkpoint says by its values which constant of a router is another.
+func TestRouterConstantsAreNamed(t *testing.T) {
+	values := func(t *testing.T, router string) map[string]string {
+		text := "model m(D = 12, L = 2, V = 32) {\ninit normal(0.02)\nblock mlp(x) { return down: linear(up: linear(x, 8), D) }\n" +
+			"block layer(x) { x += m: moe(x, experts = 4, expert = mlp, router = " + router + ") }\n" +
+			"forward(tokens) { x = wte: embed(tokens, V, D)\nrepeat L { layer(x) }\nreturn head: linear(x, V) }\n}\n" +
+			"train { seq = 16; batch = 64 tokens; lr = 1e-3; steps = 90 }\n"
+		var diags diag.List
+		r, err := Compile(context.Background(), Options{Path: "m.mt", Text: []byte(text)}, &diags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for _, v := range r.Plan.Values {
+			out[v.Name] = v.Text
+		}
+		return out
+	}
+	for _, c := range []struct{ a, b, name, there, here string }{
+		{"threshold(0.25)", "threshold(0.5)", "rate", "0.25", "0.5"},
+		{"threshold(0.25)", "threshold(0.25, ema = 0.9)", "ema", "0.999", "0.9"},
+		{"threshold(0.25)", "threshold(0.25, warmup = causal(9))", "warmup", "none", "causal(9)"},
+		{"threshold(0.25, warmup = expert_choice(9))", "threshold(0.25, warmup = expert_choice(8, pool = micro))", "warmup", "expert_choice(9, pool = step)", "expert_choice(8, pool = micro)"},
+		{"threshold(0.25)", "threshold(0.25, capacity = 0.5)", "capacity", "none", "0.5"},
+		{"threshold(0.25)", "expert_choice(0.25)", "router", "threshold", "expert_choice"},
+		{"expert_choice(0.25)", "expert_choice(0.25, pool = micro)", "pool", "sequence", "micro"},
+		{"topk(2)", "topk(1)", "k", "2", "1"},
+		{"topk(2)", "topk(2, renorm)", "renorm", "false", "true"},
+		{"topk(2)", "topk(2, scores = sigmoid)", "scores", "softmax", "sigmoid"},
+		{"topk(2)", "topk(2, balance = aux(0.1))", "balance", "none", "aux(0.1, scope = micro)"},
+		{"topk(2, balance = lossfree(0.01))", "topk(2, balance = lossfree(0.02))", "balance", "lossfree(0.01)", "lossfree(0.02)"},
+		{"topk(2)", "topk(2, zloss = 0.001)", "zloss", "0", "0.001"},
+		{"topk(2)", "topk(2, scale = 2.5)", "scale", "1", "2.5"},
+	} {
+		a, b := values(t, c.a), values(t, c.b)
+		name := "layer[0].m." + c.name
+		if a[name] != c.there || b[name] != c.here {
+			t.Errorf("%s: %q and %q, want %q and %q", name, a[name], b[name], c.there, c.here)
+		}
+		if _, ok := a["layer[1].m."+c.name]; ok {
+			t.Errorf("the equal router of the next layer is told too")
 		}
 	}
 }
