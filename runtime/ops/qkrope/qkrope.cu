@@ -44,12 +44,6 @@ __device__ __forceinline__ const float* angles_of(const Args& a, i64 row) {
 // HEADS heads share the angles that a thread has read.
 #define HEADS 4
 
-__device__ __forceinline__ void turn(float& u, float& v, float c, float s) {
-    const float p = fmaf(u, c, -(v * s));
-    v = fmaf(v, c, u * s);
-    u = p;
-}
-
 // An item is 8 pairs of each of HEADS heads, those of q before those of k, the elements of which are
 // two units, hd/2 apart or side by side. items = hd / 16 * ceil(heads / HEADS); a block does max(1, 256 / items)
 // rows, with thread t at item t % items. All loads of a thread come before its stores: results may lie
@@ -97,16 +91,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) qk_turn(Args a) {
             float u[8], v[8];
             unpack<8>(one[h], u, act_t());
             unpack<8>(two[h], v, act_t());
-            if (S3) {
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    turn(u[2 * e], u[2 * e + 1], c[e], s[e]);
-                    turn(v[2 * e], v[2 * e + 1], c[e + 4], s[e + 4]);
-                }
-            } else {
-#pragma unroll
-                for (int e = 0; e < 8; e++) turn(u[e], v[e], c[e], s[e]);
-            }
+            turn8<S3 != 0>(u, v, c, s);
             if (add) {
                 float m[8], n[8];
                 load<8>(add + at, m);

@@ -6,14 +6,6 @@
 //mtc:spec 0 1
 //mtc:spec 1 1
 
-// turn rotates a pair by the angle with cosine c and sine s.
-__device__ __forceinline__ void turn(float& u, float& v, float c, float s) {
-    if (S1) s = -s;
-    const float p = fmaf(u, c, -(v * s));  // which product is rounded is written out: qkrope.cu gives the same bits
-    v = fmaf(v, c, u * s);
-    u = p;
-}
-
 // p = {x, cs [T, 2, hd/2] f32, add or null, y, starts i32 or null}, i = {rows, seq, pos, D, hd, interleaved}.
 // Row is a row's place, with the angles of its position.
 struct Row {
@@ -61,6 +53,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) rope_heads(Args a) {
         load<8>(row.cs + j, c);
         load<8>(row.cs + half + j, s);
 #pragma unroll
+        for (int e = 0; e < 8; e++) s[e] = S1 ? -s[e] : s[e];
+#pragma unroll
         for (u32 h = 0; h < HEADS; h++) {
             const u32 head = group + h * groups;
             if (head >= heads) break;
@@ -68,16 +62,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) rope_heads(Args a) {
             float u[8], v[8];
             unpack<8>(one[h], u, act_t());
             unpack<8>(two[h], v, act_t());
-            if (S0) {
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    turn(u[2 * e], u[2 * e + 1], c[e], s[e]);
-                    turn(v[2 * e], v[2 * e + 1], c[e + 4], s[e + 4]);
-                }
-            } else {
-#pragma unroll
-                for (int e = 0; e < 8; e++) turn(u[e], v[e], c[e], s[e]);
-            }
+            turn8<S0 != 0>(u, v, c, s);
             if (row.add) {
                 float p[8], q[8];
                 load<8>(row.add + at, p);
@@ -107,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(256) rope_pairs(Args a) {
         const u32 at = S0 ? 2 * (head * half + j) : 2 * head * half + j;
         const u32 other = S0 ? at + 1 : at + half;
         float u = to_f(row.x[at]), v = to_f(row.x[other]);
-        turn(u, v, row.cs[j], row.cs[half + j]);
+        turn(u, v, row.cs[j], S1 ? -row.cs[half + j] : row.cs[half + j]);
         const float p = plus(row.add, at, u), q = plus(row.add, other, v);
         row.y[at] = from_f<act_t>(p);
         row.y[other] = from_f<act_t>(q);

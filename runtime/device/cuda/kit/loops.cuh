@@ -55,6 +55,27 @@ __device__ __forceinline__ float gelu_tanh_slope(float x) {
     return s + (bend == 0.0f ? 0.0f : x * bend * (GELU_TWICE + 3.0f * GELU_TWICE_CUBIC * x * x));
 }
 
+// turn rotates a pair by the angle with cosine c and sine s. Which product is rounded is written out, so that
+// all kernels give the same bits.
+__device__ __forceinline__ void turn(float& u, float& v, float c, float s) {
+    const float p = fmaf(u, c, -(v * s));
+    v = fmaf(v, c, u * s);
+    u = p;
+}
+// turn8 rotates eight pairs of two units: those side by side (SIDE), of u before those of v, or those of
+// an element of u and the same of v.
+template <bool SIDE> __device__ __forceinline__ void turn8(float (&u)[8], float (&v)[8], const float (&c)[8], const float (&s)[8]) {
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        if (SIDE) {
+            float(&w)[8] = e < 4 ? u : v;
+            turn(w[2 * e % 8], w[2 * e % 8 + 1], c[e], s[e]);
+        } else {
+            turn(u[e], v[e], c[e], s[e]);
+        }
+    }
+}
+
 // ---- elements ------------------------------------------------------------------------------
 
 #define MAP_THREADS 256
