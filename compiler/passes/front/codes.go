@@ -42,6 +42,7 @@ const (
 	codeMapValue   = "MT0324" // the right side of an entry
 	codeUncalled   = "MT0325" // a block that nothing calls (warning)
 	codeRouter     = "MT0326" // a router that never learns (warning)
+	codeRouterIdle = "MT0327" // a router's constant that does nothing, or not what it seems (warning)
 	codeTrainField = "MT0641" // a train field: unknown, doubled or missing
 	codeTrainValue = "MT0642" // a train value of the wrong kind or outside its range
 	codeTrainUnit  = "MT0643" // a unit word: missing, unknown or out of place

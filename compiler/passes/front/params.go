@@ -182,6 +182,10 @@ func (p *paramPass) starts() {
 			s.Diags.Warnf(codeRouter, r.Span, "the router of `%s` starts at zero, so all logits are equal: no token is above a cutoff, and the router gets no gradient", r.Path).
 				Hint("give it an init that spreads the logits, `init = normal(1 / sqrt(D))`, or a warm-up in which experts choose")
 		}
+		if q.Init.Kind == plan.InitZero && r.Attr["kind"].Int == moe.TopK && r.Attr["k"].Int < r.Experts && p.once(r.Span) {
+			s.Diags.Warnf(codeRouterIdle, r.Span, "the router of `%s` starts at zero, so all logits are equal: every token of the first step goes to the first %d of %d experts", r.Path, r.Attr["k"].Int, r.Experts).
+				Hint("give it an init that spreads the logits: `init = normal(1 / sqrt(D))`")
+		}
 		if start := r.Attr["start"].Float * dev; math.Abs(start) < math.MaxFloat32 {
 			r.Attr["start"] = *op.FloatValue(start)
 		}

@@ -90,6 +90,7 @@ func (f *frame) router(call *op.Call, info *nodeInfo, c *ast.Call) (*routing, bo
 	r.set("slots", out.slots)
 	r.set("most", most)
 	r.attr["mean"] = *op.FloatValue(out.mean)
+	r.warnings(out.experts, call.Attr["rows"], info.args["rows"], out.mean)
 	return out, true
 }
 
@@ -140,6 +141,11 @@ func argOf(ctor *op.Ctor, v op.Value, call *ast.Call, name string, at source.Spa
 	return op.Value{}, at
 }
 
+// single refuses a constant that f32 does not hold.
+func (r *routerCheck) single(name string, x float64, at source.Span) {
+	r.ok = r.s.single(x, name, r.ctor.Name, at) && r.ok
+}
+
 func (r *routerCheck) fail(at source.Span, format string, args ...any) {
 	r.s.errorf(codeRange, at, format, args...)
 	r.ok = false
@@ -159,7 +165,8 @@ func (r *routerCheck) share(pool int64) {
 	if pool == moe.Sequence {
 		tokens, what = m.Seq, "a sequence"
 	}
-	if tokens > 0 && rate*float64(tokens) < 1 {
+	r.single("rate", rate, at)
+	if tokens > 0 && rate*float64(tokens) < 1 && r.ok {
 		r.s.errorf(codeRange, at, "a rate of %s gives an expert less than one of the %d tokens of %s", v, tokens, what).
 			Hint("`rate` times the tokens is at least 1: take a higher rate or a larger pool")
 		r.ok = false
@@ -169,7 +176,12 @@ func (r *routerCheck) share(pool int64) {
 func (r *routerCheck) average() {
 	v, at := r.arg("ema")
 	r.attr["ema"] = v
-	if x := v.Num(); !(x >= 0 && x < 1) {
+	switch x := v.Num(); {
+	case !(x >= 0 && x < 1):
 		r.fail(at, "`ema` is at least 0 and below 1, not %s", v)
+	case float32(x) == 1:
+		r.s.errorf(codeRange, at, "an `ema` of %s is 1 in f32, with which cutoffs never move", v).
+			Hint("a window of a twentieth of the run's steps is usual: `ema = 1 - 20 / steps`")
+		r.ok = false
 	}
 }

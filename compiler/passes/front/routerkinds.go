@@ -68,12 +68,17 @@ func (r *routerCheck) topk(experts int64) {
 	if !(scale.Num() > 0) {
 		r.fail(at, "`scale` is above 0, not %s", scale)
 	}
+	r.single("scale", scale.Num(), at)
 	z, at := r.arg("zloss")
 	r.attr["zloss"] = z
 	if !(z.Num() >= 0) {
 		r.fail(at, "`zloss` is at least 0, not %s", z)
 	}
+	r.single("zloss", z.Num(), at)
 	b, at := r.arg("balance")
+	if len(b.Args) > 0 {
+		r.single(map[string]string{"aux": "alpha", "lossfree": "u"}[b.Str], b.Args[0].Num(), at)
+	}
 	switch b.Str {
 	case "aux":
 		r.attr["alpha"] = b.Args[0]

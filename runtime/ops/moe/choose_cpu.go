@@ -58,7 +58,7 @@ func (s *selection) highest(out []int32, e, lo, hi, k int64, padding bool) []int
 // bound keeps an expert's counted tokens within the capacity: too many are cut to the highest,
 // too few are filled up by the next ones.
 func (s *selection) bound() {
-	k := float64(s.Rate) * float64(s.counted(0, s.n))
+	k := float64(s.Rate) * float64(s.counted(0, s.n)) * (1 + 1e-6) // as in share
 	least, most := int64(k*(1-float64(s.Capacity))), int64(k*(1+float64(s.Capacity)))
 	s.experts(func(e int64) {
 		var have int64

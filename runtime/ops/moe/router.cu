@@ -351,7 +351,7 @@ extern "C" __global__ void __launch_bounds__(1024) moe_bound(Args a) {
     auto word = [&](i64 t) { return g.s.mask + t * g.words() + e / 32; };
     const i64 n = counted(0, g.n, [&](i64 t) { return g.counts(t); });
     const i64 have = counted(0, g.n, [&](i64 t) { return g.counts(t) && (*word(t) >> e % 32 & 1); });
-    const double k = (double)g.rate * (double)n;
+    const double k = (double)g.rate * (double)n * (1 + 1e-6);  // as in share: the rate was rounded to f32
     const i64 least = (i64)(k * (1 - (double)g.capacity)), most = (i64)(k * (1 + (double)g.capacity));
     if (have >= least && have <= most) return;
     for (i64 t = threadIdx.x; t < g.n; t += blockDim.x) atomicAnd(word(t), ~(1u << e % 32));
