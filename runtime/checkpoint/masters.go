@@ -38,27 +38,36 @@ func (m *Masters) Split() bool { return m.whole == nil }
 // Range is n masters from off on, in place; not of split ones.
 func (m *Masters) Range(off, n int64) []float32 { return m.whole[off : off+n] }
 
+// Rounded is n masters from off on, in place, where the upper halves are all there is; else nil.
+func (m *Masters) Rounded(off, n int64) []uint16 {
+	if m.whole != nil || m.lo != nil {
+		return nil
+	}
+	return m.hi[off : off+n]
+}
+
 // Read copies masters from off on.
 func (m *Masters) Read(dst []float32, off int64) {
-	if !m.Split() {
-		copy(dst, m.whole[off:])
+	if m.Split() {
+		vec.JoinMasters(dst, m.hi[off:], from(m.lo, off))
 		return
 	}
-	if m.lo == nil {
-		vec.JoinMasters(dst, m.hi[off:], make([]uint16, len(dst)))
-		return
-	}
-	vec.JoinMasters(dst, m.hi[off:], m.lo[off:])
+	copy(dst, m.whole[off:])
 }
 
 // Write sets masters from off on.
 func (m *Masters) Write(off int64, src []float32) {
-	switch {
-	case !m.Split():
-		copy(m.whole[off:], src)
-	case m.lo == nil:
-		vec.SplitMasters(m.hi[off:], make([]uint16, len(src)), src)
-	default:
-		vec.SplitMasters(m.hi[off:], m.lo[off:], src)
+	if m.Split() {
+		vec.SplitMasters(m.hi[off:], from(m.lo, off), src)
+		return
 	}
+	copy(m.whole[off:], src)
+}
+
+// from is the rest of lower halves, nil of none.
+func from(lo []uint16, off int64) []uint16 {
+	if lo == nil {
+		return nil
+	}
+	return lo[off:]
 }

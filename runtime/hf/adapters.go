@@ -2,11 +2,10 @@ package hf
 
 import (
 	"io"
-	"runtime"
 	"strings"
-	"sync"
 
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
+	"github.com/megatrain/mtc/runtime/cores"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/vec"
@@ -85,7 +84,7 @@ func read(f *safetensors.File, name string) ([]float32, error) {
 
 // merged hands out the numbers of a tensor of the frozen weights, with what the adapters add to
 // it. A tensor without adapters passes as it is.
-func (x *exporter) merged(t *outTensor, put func([]float32) error) error {
+func (x *exporter) merged(t *outTensor, out *encoder) error {
 	base := x.Base.folder.tensor[bare(t.name)]
 	if base == nil {
 		return fault.New("MT0665", x.Base.folder.Path, "there is no tensor %s", t.name)
@@ -95,30 +94,30 @@ func (x *exporter) merged(t *outTensor, put func([]float32) error) error {
 		return err
 	}
 	if len(list) == 0 {
-		return base.elements(0, base.Elems(), &x.memory, put)
+		return out.elements(base, 0, base.Elems())
 	}
-	w := make([]float32, 0, base.Elems())
-	keep := func(v []float32) error { w = append(w, v...); return nil }
-	if err := base.elements(0, base.Elems(), &x.memory, keep); err != nil {
+	w := make([]float32, base.Elems())
+	if _, err := base.elements(0, base.Elems(), func(at int64, v []float32) { copy(w[at:], v) }); err != nil {
 		return base.failed(err)
 	}
-	transposed := strings.Contains(t.entry.Op, "transpose")
 	for i := range list {
-		if a := &list[i]; transposed {
+		if a := &list[i]; transposed(t.entry) {
 			a.addTransposed(w, base.Shape[1])
 		} else {
 			a.add(w[a.from*a.in : a.to*a.in])
 		}
 	}
-	return put(w)
+	return out.values(w)
 }
 
 // add adds scale B A to rows of a matrix [out, in].
 func (a *adapter) add(w []float32) {
-	inParallel(a.out, func(o int64) {
-		row := w[o*a.in : (o+1)*a.in]
-		for r := range a.rank {
-			vec.Axpy(row, a.scale*a.b[o*a.rank+r], a.a[r*a.in:(r+1)*a.in])
+	cores.Each(a.out, 16, func(from, to int64) {
+		for o := from; o < to; o++ {
+			row := w[o*a.in : (o+1)*a.in]
+			for r := range a.rank {
+				vec.Axpy(row, a.scale*a.b[o*a.rank+r], a.a[r*a.in:(r+1)*a.in])
+			}
 		}
 	})
 }
@@ -131,26 +130,14 @@ func (a *adapter) addTransposed(w []float32, width int64) {
 			columns[r*a.out+o] = a.b[o*a.rank+r]
 		}
 	}
-	inParallel(a.in, func(i int64) {
-		row := w[i*width+a.from : i*width+a.to]
-		for r := range a.rank {
-			vec.Axpy(row, a.scale*a.a[r*a.in+i], columns[r*a.out:(r+1)*a.out])
+	cores.Each(a.in, 16, func(from, to int64) {
+		for i := from; i < to; i++ {
+			row := w[i*width+a.from : i*width+a.to]
+			for r := range a.rank {
+				vec.Axpy(row, a.scale*a.a[r*a.in+i], columns[r*a.out:(r+1)*a.out])
+			}
 		}
 	})
-}
-
-// inParallel calls f for 0 to n-1 on all cores.
-func inParallel(n int64, f func(i int64)) {
-	var wg sync.WaitGroup
-	cores := int64(runtime.GOMAXPROCS(0))
-	for c := range cores {
-		wg.Go(func() {
-			for i := n * c / cores; i < n*(c+1)/cores; i++ {
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // stacked is the adapter of a whole tensor from those of its parts: A one below the other, B in
@@ -175,15 +162,6 @@ func stacked(list []adapter, rows int64) (a, b []float32, rank int64) {
 // f32 is an entry of a file.
 func f32(name string, rows, cols int64, v []float32) safetensors.Entry {
 	return safetensors.Entry{Name: name, DType: "F32", Shape: []int64{rows, cols}, Stream: func(w io.Writer) error {
-		raw := make([]byte, 4*block)
-		for len(v) > 0 {
-			k := min(len(v), block)
-			encode(raw, v[:k], "F32")
-			if _, err := w.Write(raw[:4*k]); err != nil {
-				return err
-			}
-			v = v[k:]
-		}
-		return nil
+		return (&encoder{w: w, dtype: "F32"}).values(v)
 	}}
 }

@@ -119,13 +119,12 @@ func TestAdaptersBothWays(t *testing.T) {
 				t.Fatalf("%d modules, transposed %t: %v", len(list), fanIn, err)
 			}
 			for k, name := range c.names {
-				var merged []float32
-				if err := x.merged(&outTensor{name: name, dtype: "F32", shape: shape, entry: &p.Foreign[0], part: k}, func(v []float32) error {
-					merged = append(merged, v...)
-					return nil
-				}); err != nil {
+				var raw bytes.Buffer
+				if err := x.merged(&outTensor{name: name, dtype: "F32", shape: shape, entry: &p.Foreign[0], part: k}, &encoder{w: &raw, dtype: "F32"}); err != nil {
 					t.Fatal(err)
 				}
+				merged := make([]float32, raw.Len()/4)
+				decode(merged, raw.Bytes(), "F32")
 				mod := &list[k]
 				if mod.in != in || mod.out != rows || mod.rank != rank*mod.n || int64(len(mod.a)) != mod.rank*in || int64(len(mod.b)) != rows*mod.rank {
 					t.Fatalf("the module is %d by %d of rank %d with %d and %d numbers", mod.out, mod.in, mod.rank, len(mod.a), len(mod.b))

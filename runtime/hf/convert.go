@@ -3,19 +3,22 @@ package hf
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 )
 
-// decode converts len(dst) little-endian numbers of a dtype to f32. Each is exact, the bits of
-// a NaN included.
+// decode converts len(dst) little-endian numbers of a dtype to f32, on a machine that is
+// little-endian too. Each is exact, the bits of a NaN included.
 func decode(dst []float32, raw []byte, dtype string) {
+	if len(dst) == 0 {
+		return
+	}
 	switch dtype {
 	case "F32":
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-		}
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst)), raw)
 	case "BF16":
+		raw = raw[:2*len(dst)]
 		for i := range dst {
-			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(raw[2*i:])) << 16)
+			dst[i] = math.Float32frombits(uint32(raw[2*i])<<16 | uint32(raw[2*i+1])<<24)
 		}
 	case "F16":
 		for i := range dst {

@@ -94,7 +94,6 @@ type exporter struct {
 	weights *safetensors.File
 	buffers *safetensors.File
 	tmp     string
-	memory  buffers
 }
 
 // plan decides on configuration and files before anything is written.

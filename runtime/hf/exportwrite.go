@@ -115,32 +115,20 @@ func (x *exporter) tensor(w io.Writer, t *outTensor) error {
 		_, err := io.Copy(w, x.buffers.Data(t.buffer))
 		return err
 	}
-	raw := make([]byte, block*width(t.dtype))
-	var lost int64
-	put := func(v []float32) error {
-		for len(v) > 0 {
-			k := min(len(v), block)
-			lost += encode(raw, v[:k], t.dtype)
-			if _, err := w.Write(raw[:int64(k)*width(t.dtype)]); err != nil {
-				return err
-			}
-			v = v[k:]
-		}
-		return nil
-	}
-	values := x.values
+	out := &encoder{w: w, dtype: t.dtype}
+	write := x.values
 	if x.Base != nil {
-		values = x.merged
+		write = x.merged
 	}
-	err := values(t, put)
-	if lost > 0 {
+	err := write(t, out)
+	if lost := out.lost.Load(); lost > 0 {
 		x.res.Notes = append(x.res.Notes, fmt.Sprintf("%d values of %s are too large for %s and are infinite there", lost, t.name, dtypeNames[t.dtype]))
 	}
 	return err
 }
 
-// values hands out a tensor's numbers in order.
-func (x *exporter) values(t *outTensor, put func([]float32) error) error {
+// values writes a tensor's numbers in order.
+func (x *exporter) values(t *outTensor, out *encoder) error {
 	var parts []*located
 	for _, path := range t.entry.Params {
 		p := x.weights.Lookup(path)
@@ -153,29 +141,27 @@ func (x *exporter) values(t *outTensor, put func([]float32) error) error {
 	for _, p := range parts {
 		rows += p.Shape[0]
 	}
-	transposed := strings.Contains(t.entry.Op, "transpose")
 	if n := int64(len(t.entry.Names)); n > 1 { // a join: rows of the only parameter
 		rows /= n
 		from = int64(t.part) * rows
 	}
-	if !transposed {
+	if !transposed(t.entry) {
 		for _, p := range parts {
 			per := p.Elems() / p.Shape[0]
-			if err := p.elements(from*per, min(rows, p.Shape[0])*per, &x.memory, put); err != nil {
-				return p.failed(err)
+			if err := out.elements(p, from*per, min(rows, p.Shape[0])*per); err != nil {
+				return err
 			}
 		}
 		return nil
 	}
 	cols := parts[0].Shape[1]
-	raw := x.memory.whole(4 * rows * cols)[:0]
+	raw := make([]byte, 0, 4*rows*cols)
 	for _, p := range parts {
-		in := io.NewSectionReader(x.weights.DataAt(p.Tensor), 4*from*cols, 4*min(rows, p.Shape[0])*cols)
 		at := len(raw)
-		raw = raw[:int64(at)+in.Size()]
-		if _, err := io.ReadFull(in, raw[at:]); err != nil {
+		raw = raw[:int64(at)+4*min(rows, p.Shape[0])*cols]
+		if _, err := p.bytes(4*from*cols, raw[at:]); err != nil {
 			return p.failed(err)
 		}
 	}
-	return columns(raw, "F32", rows, cols, 0, cols, &x.memory, put)
+	return out.columns(raw, rows, cols)
 }

@@ -4,45 +4,29 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash/crc32"
-	"io"
-	"runtime"
+	"slices"
 	"sort"
 	"strings"
-	"sync"
-	"sync/atomic"
+
+	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
 )
 
 // Fingerprint tells the weights of a folder from any others: it is of the name, dtype, shape and
 // bytes of every tensor that the model takes. Where the folder lies, how it is cut into files and
 // what else is in it do not count. It guards against a folder that was changed or mixed up, not
-// against one that was made to deceive.
+// against one that was made to deceive. After Load it is of what was loaded, and nothing is read.
 func (m *Matching) Fingerprint() (string, error) {
-	var list []*located
+	var lines []string
 	for i := range m.entries {
-		list = append(list, m.entries[i].from...)
-	}
-	lines, errs := make([]string, len(list)), make([]error, len(list))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			buf := make([]byte, 1<<20)
-			for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
-				t := list[i]
-				crc := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-				if _, err := io.CopyBuffer(crc, onlyReader{t.shard.Data(t.Tensor)}, buf); err != nil {
-					errs[i] = t.failed(err)
-					continue
+		for _, t := range m.entries[i].from {
+			crc, whole := joined(m.sums[t], t.Bytes)
+			if !whole {
+				var err error
+				if crc, err = t.shard.Range(t.Tensor, 0, t.Bytes, func(int64, []byte) {}); err != nil {
+					return "", t.failed(err)
 				}
-				lines[i] = fmt.Sprintf("%s %s %v %08x\n", bare(t.Name), t.DType, t.Shape, crc.Sum32())
 			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return "", err
+			lines = append(lines, fmt.Sprintf("%s %s %v %08x\n", bare(t.Name), t.DType, t.Shape, crc))
 		}
 	}
 	sort.Strings(lines)
@@ -50,8 +34,25 @@ func (m *Matching) Fingerprint() (string, error) {
 	return hex.EncodeToString(sum[:])[:32], nil
 }
 
-// onlyReader hides WriteTo, so that CopyBuffer uses its buffer.
-type onlyReader struct{ io.Reader }
+// span is a part of a tensor's bytes that has been read.
+type span struct {
+	from, n int64
+	crc     uint32
+}
+
+// joined is the CRC of n bytes from those of its parts, if these are all of them.
+func joined(parts []span, n int64) (crc uint32, whole bool) {
+	slices.SortFunc(parts, func(a, b span) int { return int(a.from - b.from) })
+	at := int64(0)
+	for _, p := range parts {
+		if p.from != at {
+			return 0, false
+		}
+		crc = safetensors.JoinSums(crc, p.crc, p.n)
+		at += p.n
+	}
+	return crc, at == n && len(parts) > 0
+}
 
 // Path is the folder.
 func (m *Matching) Path() string { return m.folder.Path }

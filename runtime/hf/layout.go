@@ -195,7 +195,7 @@ func foreignShape(e *plan.Foreign, shapes Shapes) ([]int64, error) {
 		}
 		shape[0] /= n
 	}
-	if strings.Contains(e.Op, "transpose") && len(shape) == 2 {
+	if transposed(e) && len(shape) == 2 {
 		shape[0], shape[1] = shape[1], shape[0]
 	}
 	return shape, nil

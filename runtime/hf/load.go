@@ -2,38 +2,40 @@ package hf
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
-	"io"
+	"math/bits"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// block is how many numbers are converted at a time.
-const block = 1 << 15
-
-// Load fills the weights of a plan, slab by slab; after calls done once a slab is whole (it
-// may be nil). Beside the plan's memory it takes that of one tensor where the tensor is
-// transposed, else that of a block. When it fails, the memory holds nothing that may be used.
+// Load fills the weights of a plan, slab by slab, each on all cores; after calls done once a slab
+// is whole (it may be nil). Beside the plan's memory it takes that of the largest tensor that is
+// transposed, and of a block for each core. When it fails, the memory holds nothing that may be used.
 func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) error {
 	if err := m.Twins(); err != nil {
 		return err
 	}
-	m.Odd = Odd{}
-	b := &buffers{}
-	for i := range m.entries {
-		if e := &m.entries[i]; strings.Contains(e.Op, "transpose") {
-			for _, t := range e.from {
-				b.largest = max(b.largest, t.Bytes)
-			}
-		}
-	}
+	l := &loading{odd: &m.Odd, sums: map[*located][]span{}}
+	m.Odd, m.sums = Odd{}, nil
 	at := map[string][]use{}
 	for i := range m.entries {
-		for j, path := range m.entries[i].Params {
-			at[path] = append(at[path], use{&m.entries[i], j, &m.Odd})
+		e := &m.entries[i]
+		for j, path := range e.Params {
+			at[path] = append(at[path], use{e, j})
+		}
+		if !transposed(e.Foreign) {
+			continue
+		}
+		for _, t := range e.from {
+			l.largest = max(l.largest, t.Bytes)
 		}
 	}
 	for i := range p.Slabs {
@@ -44,7 +46,7 @@ func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) e
 		masters := checkpoint.MastersOf(s, view)
 		for _, x := range s.Params {
 			for _, u := range at[x.Name] {
-				if err := u.fill(&masters, x.Off, b); err != nil {
+				if err := l.fill(u, &masters, x.Off); err != nil {
 					return err
 				}
 			}
@@ -56,39 +58,75 @@ func (m *Matching) Load(p *plan.Plan, view checkpoint.View, done func() error) e
 			return err
 		}
 	}
+	m.sums = l.sums
 	return nil
 }
 
-// buffers are the memory of reading, taken once: the garbage of many tensors would be in
-// memory at a time.
-type buffers struct {
+// loading is what a Load has on its way.
+type loading struct {
+	odd     *Odd
+	sums    map[*located][]span
 	largest int64 // bytes of the largest tensor that is transposed
 	matrix  []byte
-	raw     []byte
-	values  []float32
 }
 
-// whole is room for a tensor as it is stored.
-func (b *buffers) whole(n int64) []byte {
-	if n > int64(len(b.matrix)) {
-		b.matrix = make([]byte, max(n, b.largest))
+// whole is room for a tensor as it is stored, taken once: the garbage of many would be in memory
+// at a time.
+func (l *loading) whole(n int64) []byte {
+	if l.matrix == nil {
+		l.matrix = make([]byte, l.largest)
 	}
-	return b.matrix[:n]
-}
-
-// block is room for n numbers, as they are stored and as f32.
-func (b *buffers) block(n, width int64) ([]byte, []float32) {
-	if int64(len(b.values)) < n {
-		b.raw, b.values = make([]byte, 4*n), make([]float32, n)
-	}
-	return b.raw[:n*width], b.values[:n]
+	return l.matrix[:n]
 }
 
 // use is a parameter of an entry.
 type use struct {
 	*entry
 	param int
-	odd   *Odd
+}
+
+// transposed says whether tensors are transposed on the way to their parameters.
+func transposed(e *plan.Foreign) bool { return strings.Contains(e.Op, "transpose") }
+
+// fill writes the parameter into its slab from off on.
+func (l *loading) fill(u use, to *checkpoint.Masters, off int64) error {
+	for _, t := range u.from {
+		from, n := int64(0), t.Elems() // of the tensor, or columns of one that is transposed
+		if transposed(u.Foreign) {
+			n = t.Shape[1]
+		}
+		if u.rows != nil && len(u.Params) > 1 {
+			from, n = u.rows[u.param], u.rows[u.param+1]-u.rows[u.param]
+			if !transposed(u.Foreign) {
+				per := t.Elems() / max(1, u.rows[len(u.rows)-1])
+				from, n = from*per, n*per
+			}
+		}
+		var odd atomic.Int64
+		put := func(at int64, v []float32) {
+			to.Write(off+at, v)
+			if k := notFinite(v); k > 0 {
+				odd.Add(k)
+			}
+		}
+		var err error
+		if transposed(u.Foreign) {
+			n *= t.Shape[0]
+			err = l.columns(t, from, n, put)
+		} else if same := to.Rounded(off, n); same != nil && t.DType == "BF16" {
+			err = l.halves(t, from, same, &odd)
+		} else {
+			err = l.elements(t, from, n, put)
+		}
+		if err != nil {
+			return t.failed(err)
+		}
+		if l.odd.Values += odd.Load(); l.odd.Values > 0 && l.odd.Tensor == "" {
+			l.odd.Tensor = t.Name
+		}
+		off += n
+	}
+	return nil
 }
 
 // Odd counts values that are not finite, and names the first tensor that has some.
@@ -97,8 +135,8 @@ type Odd struct {
 	Tensor string
 }
 
-// look counts in values of a tensor. A product with 0 is 0 exactly where a value is finite.
-func (o *Odd) look(v []float32, tensor string) {
+// notFinite counts them. A product with 0 is 0 exactly where a value is finite.
+func notFinite(v []float32) (n int64) {
 	var a, b, c, d float32
 	i := 0
 	for ; i+4 <= len(v); i += 4 {
@@ -111,100 +149,59 @@ func (o *Odd) look(v []float32, tensor string) {
 		a += v[i] * 0
 	}
 	if a+b+c+d == 0 {
-		return
-	}
-	if o.Tensor == "" {
-		o.Tensor = tensor
+		return 0
 	}
 	for _, x := range v {
 		if x*0 != 0 {
-			o.Values++
+			n++
 		}
 	}
+	return n
 }
 
-// fill writes the parameter into its slab from off on.
-func (u use) fill(to *checkpoint.Masters, off int64, b *buffers) error {
-	name := ""
-	put := func(v []float32) error {
-		to.Write(off, v)
-		u.odd.look(v, name)
-		off += int64(len(v))
-		return nil
-	}
-	transposed := strings.Contains(u.Op, "transpose")
-	for _, t := range u.from {
-		name = t.Name
-		from, n := int64(0), t.Elems()
-		if u.rows != nil && len(u.Params) > 1 {
-			from, n = u.rows[u.param], u.rows[u.param+1]-u.rows[u.param]
-			if !transposed {
-				per := t.Elems() / max(1, u.rows[len(u.rows)-1])
-				from, n = from*per, n*per
-			}
-		} else if transposed {
-			n = t.Shape[1]
-		}
-		var err error
-		if transposed {
-			err = t.columns(from, n, b, put)
-		} else {
-			err = t.elements(from, n, b, put)
-		}
-		if err != nil {
-			return t.failed(err)
+// notFiniteHalves counts among bf16: those whose exponent is all ones, four at a time.
+func notFiniteHalves(raw []byte) (n int64) {
+	const exponents, ones, carries = 0x7f80_7f80_7f80_7f80, 0x0080_0080_0080_0080, 0x8000_8000_8000_8000
+	for ; len(raw) >= 8; raw = raw[8:] {
+		if hit := (binary.LittleEndian.Uint64(raw)&exponents + ones) & carries; hit != 0 {
+			n += int64(bits.OnesCount64(hit))
 		}
 	}
-	return nil
+	for ; len(raw) >= 2; raw = raw[2:] {
+		if binary.LittleEndian.Uint16(raw)&0x7f80 == 0x7f80 {
+			n++
+		}
+	}
+	return n
 }
 
-// elements reads n elements from one on, in blocks.
-func (t *located) elements(from, n int64, b *buffers, put func([]float32) error) error {
+// elements reads n elements from one on.
+func (l *loading) elements(t *located, from, n int64, put func(at int64, v []float32)) error {
+	crc, err := t.elements(from, n, put)
 	w := width(t.DType)
-	in := io.NewSectionReader(t.shard.DataAt(t.Tensor), from*w, n*w)
-	raw, out := b.block(min(n, block), w)
-	for n > 0 {
-		k := min(n, block)
-		if _, err := io.ReadFull(in, raw[:k*w]); err != nil {
-			return err
-		}
-		decode(out[:k], raw, t.DType)
-		if err := put(out[:k]); err != nil {
-			return err
-		}
-		n -= k
-	}
-	return nil
+	l.sums[t] = append(l.sums[t], span{from * w, n * w, crc})
+	return err
 }
 
-// columns reads n columns of a matrix from one on, as rows: the matrix is in memory as it is
-// stored, and a few rows of the result beside it.
-func (t *located) columns(from, n int64, b *buffers, put func([]float32) error) error {
-	raw := b.whole(t.Bytes)
-	if _, err := io.ReadFull(t.shard.Data(t.Tensor), raw); err != nil {
+// halves reads bf16 from an element on to where the memory has bf16 too.
+func (l *loading) halves(t *located, from int64, to []uint16, odd *atomic.Int64) error {
+	crc, err := t.shard.Range(t.Tensor, 2*from, 2*int64(len(to)), func(at int64, raw []byte) {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&to[at/2])), len(raw)), raw)
+		odd.Add(notFiniteHalves(raw))
+	})
+	l.sums[t] = append(l.sums[t], span{2 * from, 2 * int64(len(to)), crc})
+	return err
+}
+
+// columns reads columns of a matrix from one on, as rows: n elements in all.
+func (l *loading) columns(t *located, from, n int64, put func(at int64, v []float32)) error {
+	raw := l.whole(t.Bytes)
+	crc, err := t.bytes(0, raw)
+	if err != nil || n == 0 {
 		return err
 	}
-	return columns(raw, t.DType, t.Shape[0], t.Shape[1], from, n, b, put)
-}
-
-// columns hands out columns of a matrix [rows, cols] as rows, some at a time.
-func columns(raw []byte, dtype string, rows, cols, from, n int64, b *buffers, put func([]float32) error) error {
-	const strip = 32 // columns gathered in one pass over the rows
-	w := width(dtype)
-	_, out := b.block(strip*(rows+1), 0)
-	part, out := out[:strip], out[strip:]
-	for at := from; at < from+n; at += strip {
-		k := min(strip, from+n-at)
-		for r := range rows {
-			decode(part[:k], raw[(r*cols+at)*w:], dtype)
-			for j := range k {
-				out[j*rows+r] = part[j]
-			}
-		}
-		if err := put(out[:k*rows]); err != nil {
-			return err
-		}
-	}
+	l.sums[t] = []span{{0, t.Bytes, crc}}
+	columns(raw, t.DType, t.Shape[0], t.Shape[1], from, n/t.Shape[0], put)
 	return nil
 }
 
@@ -235,48 +232,38 @@ func (m *Matching) Twins() error {
 		Help("where the head is one of its own, say \"tie_word_embeddings\": false in config.json and import again; where it is not, remove the copy")
 }
 
-// equal compares two tensors of one shape by value.
+// equal compares two tensors of one shape by value, or by bytes where they are of one dtype.
 func (t *located) equal(o *located) (bool, error) {
-	if t.DType != o.DType {
-		return t.equalValues(o)
-	}
-	a, b := t.shard.Data(t.Tensor), o.shard.Data(o.Tensor)
-	x, y := make([]byte, 1<<16), make([]byte, 1<<16)
-	for left := t.Bytes; left > 0; {
-		k := min(left, int64(len(x)))
-		if _, err := io.ReadFull(a, x[:k]); err != nil {
-			return false, t.failed(err)
+	var differ atomic.Bool
+	var mu sync.Mutex
+	var failed error
+	_, err := t.shard.Range(t.Tensor, 0, t.Bytes, func(at int64, x []byte) {
+		n, w, v := int64(len(x))/width(t.DType), width(t.DType), width(o.DType)
+		y := make([]byte, n*v)
+		if got, err := o.shard.DataAt(o.Tensor).ReadAt(y, at/w*v); got < len(y) {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = err
+			return
 		}
-		if _, err := io.ReadFull(b, y[:k]); err != nil {
-			return false, o.failed(err)
-		}
-		if !bytes.Equal(x[:k], y[:k]) {
-			return false, nil
-		}
-		left -= k
-	}
-	return true, nil
-}
-
-// equalValues compares tensors of two dtypes.
-func (t *located) equalValues(o *located) (bool, error) {
-	same := true
-	at := int64(0)
-	var a, b buffers
-	err := t.elements(0, t.Elems(), &a, func(v []float32) error {
-		i := 0
-		err := o.elements(at, int64(len(v)), &b, func(w []float32) error {
-			for _, x := range w {
-				same = same && x == v[i]
-				i++
+		if t.DType == o.DType {
+			if !bytes.Equal(x, y) {
+				differ.Store(true)
 			}
-			return nil
-		})
-		at += int64(len(v))
-		return err
+			return
+		}
+		a, b := make([]float32, n), make([]float32, n)
+		decode(a, x, t.DType)
+		decode(b, y, o.DType)
+		if !slices.Equal(a, b) {
+			differ.Store(true)
+		}
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, t.failed(err)
+	case failed != nil:
+		return false, o.failed(failed)
 	}
-	return same, nil
+	return !differ.Load(), nil
 }

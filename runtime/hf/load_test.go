@@ -191,11 +191,104 @@ func TestOddValuesAreCounted(t *testing.T) {
 		{nil, 0}, {[]float32{0, 1, -2, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32}, 0},
 		{[]float32{nan}, 1}, {[]float32{1, 2, 3, 4, 5, inf}, 1}, {[]float32{inf, -inf, 1, nan, -inf}, 4}, {[]float32{1, 1, 1, nan}, 1},
 	} {
-		var o Odd
-		o.look(c.values, "a")
-		o.look(c.values, "b")
-		if want := (Odd{Values: 2 * c.odd, Tensor: map[bool]string{true: "a"}[c.odd > 0]}); o != want {
-			t.Errorf("%v: %+v, want %+v", c.values, o, want)
+		n := int64(len(c.values))
+		dir := t.TempDir()
+		put(t, dir, configFile, "{}")
+		file(t, filepath.Join(dir, singleFile), f32("a", n, 1, make([]float32, n)), f32("b", n, 1, c.values), f32("c", n, 1, c.values))
+		f, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var foreign []plan.Foreign
+		shapes, names := Shapes{}, []string{"a", "b", "c"}
+		for _, name := range names {
+			shapes[name] = []int64{n, 1}
+			foreign = append(foreign, plan.Foreign{Names: []string{name}, Params: []string{name}})
+		}
+		m, err := f.Match(foreign, shapes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, view := slabPlan(true, names, shapes)
+		for range 2 { // the second does not count what the first found
+			if err := m.Load(p, view, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Close()
+		raw := make([]byte, 2*n)
+		encode(raw, c.values, "BF16")
+		if got := notFiniteHalves(raw); got != int64(len(c.values)-countFinite(raw)) {
+			t.Errorf("%v in bf16: %d are not finite", c.values, got)
+		}
+		if want := (Odd{Values: 2 * c.odd, Tensor: map[bool]string{true: "b"}[c.odd > 0]}); m.Odd != want {
+			t.Errorf("%v: %+v, want %+v", c.values, m.Odd, want)
+		}
+	}
+}
+
+func countFinite(raw []byte) (n int) {
+	v := make([]float32, len(raw)/2)
+	decode(v, raw, "BF16")
+	for _, x := range v {
+		if !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) {
+			n++
+		}
+	}
+	return n
+}
+
+// A frozen slab of halves gets the bits of a bf16 folder, NaNs included, and rounds others as
+// masters are rounded; the fingerprint of what was loaded is that of the files.
+func TestFrozenHalvesAreTheFolder(t *testing.T) {
+	for _, dtype := range []string{"BF16", "F16", "F32"} {
+		const rows, cols = 300, 1001 // several pieces of a range, the last of an odd size
+		raw := make([]byte, rows*cols*width(dtype))
+		for i := range raw {
+			raw[i] = byte(uint32(i) * 2654435761 >> 24)
+		}
+		dir := t.TempDir()
+		put(t, dir, configFile, "{}")
+		file(t, filepath.Join(dir, singleFile), safetensors.Entry{Name: "x", DType: dtype, Shape: []int64{rows, cols}, Data: raw})
+		load := func() (*Matching, []byte) {
+			f, err := Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { f.Close() })
+			m, err := f.Match([]plan.Foreign{{Op: "split", Names: []string{"x"}, Params: []string{"b", "a"}}}, Shapes{"a": {100, cols}, "b": {200, cols}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m, make([]byte, 2*rows*cols)
+		}
+		m, got := load()
+		p := &plan.Plan{Slabs: []plan.Slab{{Weight: 1, Elems: rows * cols, Frozen: true, Params: []plan.Param{
+			{Name: "a", Shape: []int64{100, cols}}, {Name: "b", Off: 100 * cols, Shape: []int64{200, cols}}}}}}
+		if err := m.Load(p, func(plan.BufID) []byte { return got }, nil); err != nil {
+			t.Fatal(err)
+		}
+		values := make([]float32, rows*cols)
+		decode(values, raw, dtype)
+		var odd int64
+		for i, x := range values {
+			at := (i + 100*cols) % (rows * cols) // b stands first in the file, last in the slab
+			want := uint16((math.Float32bits(x) + 1<<15) >> 16)
+			if h := binary.LittleEndian.Uint16(got[2*at:]); h != want {
+				t.Fatalf("%s: element %d is %04x, not %04x", dtype, i, h, want)
+			}
+			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+				odd++
+			}
+		}
+		if odd == 0 || m.Odd.Values != odd {
+			t.Errorf("%s: %d values are not finite, %d were counted", dtype, odd, m.Odd.Values)
+		}
+		fresh, _ := load()
+		a, err1 := m.Fingerprint()
+		b, err2 := fresh.Fingerprint()
+		if _, whole := joined(m.sums[m.entries[0].from[0]], int64(len(raw))); a != b || err1 != nil || err2 != nil || !whole {
+			t.Errorf("%s: fingerprint %s of what was loaded, %s of the files (%v, %v); whole %t", dtype, a, b, err1, err2, whole)
 		}
 	}
 }

@@ -40,8 +40,9 @@ type entry struct {
 type Matching struct {
 	folder  *Folder
 	entries []entry
-	buffers []*located // constants that older programs stored among the weights
-	Odd     Odd        // values that Load has found not finite
+	buffers []*located          // constants that older programs stored among the weights
+	Odd     Odd                 // values that Load has found not finite
+	sums    map[*located][]span // of the bytes that Load has read
 }
 
 // isBuffer says whether a tensor is a constant that is made again wherever it is needed:
@@ -136,7 +137,7 @@ func (e *entry) fit(shapes Shapes) (faults []string) {
 	for _, p := range e.Params {
 		e.shape = append(e.shape, shapes[p])
 	}
-	transposed := strings.Contains(e.Op, "transpose")
+	transposed := transposed(e.Foreign)
 	wrong := func(t *located, want []int64) {
 		if transposed && len(want) == 2 {
 			want = []int64{want[1], want[0]}

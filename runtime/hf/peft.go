@@ -90,7 +90,7 @@ func ExportPEFT(dir string, r *Request) (*Result, error) {
 }
 
 // modules lists the linears of the other program that have an adapter.
-func (x *exporter) modules() (list []module, transposed bool, err error) {
+func (x *exporter) modules() (list []module, fanIn bool, err error) {
 	shapes := ShapesOf(x.Plan)
 	for i := range x.Plan.Foreign {
 		e := &x.Plan.Foreign[i]
@@ -106,14 +106,14 @@ func (x *exporter) modules() (list []module, transposed bool, err error) {
 			m := module{name: x.moduleName(name), n: int64(len(own)), in: own[0].in, out: all[len(all)-1].to}
 			m.a, m.b, m.rank = stacked(own, m.out)
 			list = append(list, m)
-			transposed = transposed || strings.Contains(e.Op, "transpose")
+			fanIn = fanIn || transposed(e)
 		}
 	}
 	if len(list) == 0 {
 		return nil, false, fault.New("MT0664", x.Plan.Source, "the model does not say how its linears are called in other programs").
 			Help("give it a map, `weights hf { ... }`")
 	}
-	return list, transposed, nil
+	return list, fanIn, nil
 }
 
 // moduleName is the name of a linear in the whole model: GPT-2's files leave out the first part.

@@ -31,18 +31,16 @@ func (p *Program) openFrozen(c *checkpoint.Checkpoint, given string) (*foreignWe
 	return p.openForeign(dir)
 }
 
-// freeze fills the frozen weights from a folder and says which they are; with want, no others will do.
+// freeze fills the frozen weights from a folder and says which they are; with want, no others will
+// do. The fingerprint is of what was read, so that the folder is read once.
 func (w *foreignWeights) freeze(state *slabs, want *checkpoint.Base) (*checkpoint.Base, error) {
 	is := &checkpoint.Base{Path: absolute([]string{w.folder.Path})[0]}
-	var err error
-	if want != nil {
+	err := w.load(state)
+	if err == nil && want != nil {
 		err = w.same(want)
-		is.Fingerprint = want.Fingerprint
-	} else {
-		is.Fingerprint, err = w.matching.Fingerprint()
 	}
 	if err == nil {
-		err = w.load(state)
+		is.Fingerprint, err = w.matching.Fingerprint()
 	}
 	return is, err
 }
@@ -59,7 +57,7 @@ func (w *foreignWeights) same(want *checkpoint.Base) error {
 
 // loadModel fills the weights of an engine that generates: those of a checkpoint, and what is frozen.
 func (p *Program) loadModel(e *engine.Engine, c *checkpoint.Checkpoint, moments bool, given string) error {
-	state := slabs{e: e}
+	state := slabs{e: e, fresh: true}
 	if err := first(c.LoadSlabs(p.Plan, state.view, moments), state.flush()); err != nil || !p.Plan.LoRA.On() {
 		return err
 	}

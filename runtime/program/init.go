@@ -3,11 +3,9 @@ package program
 import (
 	"hash/fnv"
 	"math"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/cores"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -55,26 +53,16 @@ func piecesOf(s *plan.Slab, seed int64) []piece {
 // touched.
 func initSlab(s *plan.Slab, masters checkpoint.Masters, seed int64) {
 	pieces := piecesOf(s, seed)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			var block []float32 // masters before they are split
-			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
-				p := &pieces[i]
-				if !masters.Split() {
-					fillInit(masters.Range(p.off, p.n), p.key, p.from, p.init)
-					continue
-				}
-				if block == nil {
-					block = make([]float32, initPiece)
-				}
-				fillInit(block[:p.n], p.key, p.from, p.init)
-				masters.Write(p.off, block[:p.n])
-			}
-		})
-	}
-	wg.Wait()
+	cores.Each(int64(len(pieces)), 1, func(i, _ int64) {
+		p := &pieces[i]
+		if !masters.Split() {
+			fillInit(masters.Range(p.off, p.n), p.key, p.from, p.init)
+			return
+		}
+		block := make([]float32, p.n) // masters before they are split
+		fillInit(block, p.key, p.from, p.init)
+		masters.Write(p.off, block)
+	})
 }
 
 func elems(shape []int64) int64 {

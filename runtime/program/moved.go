@@ -3,11 +3,10 @@ package program
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/cores"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -42,26 +41,19 @@ func movedWeights(e *engine.Engine, seed int64) (moved, error) {
 
 func movedSlab(m *moved, s *plan.Slab, masters checkpoint.Masters, seed int64) {
 	pieces := piecesOf(s, seed)
-	var next atomic.Int64
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			var own moved
-			first, now := make([]float32, initPiece), make([]float32, initPiece)
-			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
-				p := &pieces[i]
-				fillInit(first[:p.n], p.key, p.from, p.init)
-				masters.Read(now[:p.n], p.off)
-				own.add(first[:p.n], now[:p.n])
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			m.Weights, m.Changed, m.Upper = m.Weights+own.Weights, m.Changed+own.Changed, m.Upper+own.Upper
-			m.Most = math.Max(m.Most, own.Most)
-		})
-	}
-	wg.Wait()
+	cores.Each(int64(len(pieces)), 1, func(i, _ int64) {
+		p := &pieces[i]
+		first, now := make([]float32, p.n), make([]float32, p.n)
+		fillInit(first, p.key, p.from, p.init)
+		masters.Read(now, p.off)
+		var own moved
+		own.add(first, now)
+		mu.Lock()
+		defer mu.Unlock()
+		m.Weights, m.Changed, m.Upper = m.Weights+own.Weights, m.Changed+own.Changed, m.Upper+own.Upper
+		m.Most = math.Max(m.Most, own.Most)
+	})
 }
 
 func (m *moved) add(first, now []float32) {

@@ -2,10 +2,9 @@ package program
 
 import (
 	"io"
-	"runtime"
-	"sync"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
+	"github.com/megatrain/mtc/runtime/cores"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -15,8 +14,10 @@ import (
 // memory holds the state of one slab, however large the model is.
 type slabs struct {
 	e *engine.Engine
-	// fresh says that the device's memory still holds the zeros that it was given with.
+	// fresh says that the device's memory still holds the zeros that it was given with, but for
+	// the buffers that were put back.
 	fresh bool
+	back  map[plan.BufID]bool
 	// readOnly says that nothing is written: buffers are dropped, not copied back.
 	readOnly bool
 
@@ -53,7 +54,7 @@ func (s *slabs) view(id plan.BufID) []byte {
 		s.staged = s.staged[1:]
 	}
 	b := s.room(n)
-	if s.fresh {
+	if s.fresh && !s.back[id] {
 		zero(b)
 	} else {
 		s.note(s.e.Device().Read(b, p))
@@ -74,6 +75,10 @@ func (s *slabs) flush() error {
 func (s *slabs) put(st staged) {
 	if !s.readOnly {
 		s.note(s.e.Device().Write(s.e.Ptr(st.id, 0), st.bytes))
+		if s.back == nil {
+			s.back = map[plan.BufID]bool{}
+		}
+		s.back[st.id] = true
 	}
 	s.spare = append(s.spare, st.bytes)
 }
@@ -123,21 +128,5 @@ func (s *slabs) largest(n int64) int64 {
 
 // zero clears memory on all cores.
 func zero(b []byte) {
-	const share = 16 << 20
-	var wg sync.WaitGroup
-	next := make(chan []byte)
-	for range min(runtime.GOMAXPROCS(0), (len(b)+share-1)/share) {
-		wg.Go(func() {
-			for part := range next {
-				clear(part)
-			}
-		})
-	}
-	for len(b) > 0 {
-		n := min(len(b), share)
-		next <- b[:n]
-		b = b[n:]
-	}
-	close(next)
-	wg.Wait()
+	cores.Each(int64(len(b)), 16<<20, func(from, to int64) { clear(b[from:to]) })
 }

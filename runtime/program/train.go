@@ -248,7 +248,7 @@ func (s *session) mayUse() (err error) {
 
 // start gives the weights their first values, or those of the checkpoint.
 func (s *session) start() (err error) {
-	state := slabs{e: s.engine}
+	state := slabs{e: s.engine, fresh: true}
 	if s.plan.LoRA.On() {
 		var want *checkpoint.Base
 		if s.from != nil {

@@ -5,18 +5,32 @@ import "math"
 // A split master is an f32 in two halves of 16 bits: bits(x) = hi << 16 + signed lo, modulo
 // 2^32. Hi is the bfloat16 nearest to x, of two equally near the one of larger magnitude.
 
-// SplitMasters writes the halves of src.
+// SplitMasters writes the halves of src; a nil lo is not wanted.
 func SplitMasters(hi, lo []uint16, src []float32) {
-	hi, lo = hi[:len(src)], lo[:len(src)]
+	hi = hi[:len(src)]
+	if lo == nil {
+		for i, x := range src {
+			hi[i] = uint16((math.Float32bits(x) + 1<<15) >> 16)
+		}
+		return
+	}
+	lo = lo[:len(src)]
 	for i, x := range src {
 		b := math.Float32bits(x)
 		hi[i], lo[i] = uint16((b+1<<15)>>16), uint16(b)
 	}
 }
 
-// JoinMasters writes the f32 of the halves.
+// JoinMasters writes the f32 of the halves; a nil lo is zeros.
 func JoinMasters(dst []float32, hi, lo []uint16) {
-	hi, lo = hi[:len(dst)], lo[:len(dst)]
+	hi = hi[:len(dst)]
+	if lo == nil {
+		for i, h := range hi {
+			dst[i] = math.Float32frombits(uint32(h) << 16)
+		}
+		return
+	}
+	lo = lo[:len(dst)]
 	for i := range dst {
 		dst[i] = math.Float32frombits(uint32(hi[i])<<16 + uint32(int32(int16(lo[i]))))
 	}

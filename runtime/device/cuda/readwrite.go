@@ -5,11 +5,11 @@ package cuda
 import (
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"gorgonia.org/cu"
 
+	"github.com/megatrain/mtc/runtime/cores"
 	"github.com/megatrain/mtc/runtime/device"
 )
 
@@ -163,23 +163,5 @@ func (b *bounce) fetch(d *Device, dev uint64, host []byte) error {
 
 // copyAll copies len(dst) bytes on all cores.
 func copyAll(dst, src []byte) {
-	stripes(int64(len(dst)), 2<<20, runtime.GOMAXPROCS(0), func(lo, hi int64) { copy(dst[lo:hi], src[lo:hi]) })
-}
-
-// stripes calls body for [0, n) in pieces on up to workers goroutines.
-func stripes(n, size int64, workers int, body func(lo, hi int64)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(int64(workers), (n+size-1)/size) {
-		wg.Go(func() {
-			for {
-				lo := next.Add(size) - size
-				if lo >= n {
-					return
-				}
-				body(lo, min(lo+size, n))
-			}
-		})
-	}
-	wg.Wait()
+	cores.Each(int64(len(dst)), 2<<20, func(lo, hi int64) { copy(dst[lo:hi], src[lo:hi]) })
 }
