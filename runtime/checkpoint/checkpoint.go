@@ -91,8 +91,6 @@ type manifestEntry struct {
 // format is the version of the folder's layout.
 const format = 1
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 func sum(crc uint32) string { return fmt.Sprintf("%08x", crc) }
 
 // Checkpoint is a folder whose manifest, sizes and state have been checked. The content of the
@@ -142,7 +140,7 @@ func open(path string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, c.damaged(stateFile, "cannot be read").Wrap(cause(err))
 	}
-	if err := c.compare(stateFile, crc32.Checksum(text, castagnoli)); err != nil {
+	if err := c.compare(stateFile, crc32.Checksum(text, safetensors.Castagnoli)); err != nil {
 		return nil, err
 	}
 	if err := strict(text, &c.State); err != nil {
@@ -161,66 +159,55 @@ func (c *Checkpoint) Tensors(name string) ([]safetensors.Tensor, error) {
 	return f.Tensors, nil
 }
 
-// Load reads one safetensors file once, from front to back, hands each tensor's bytes to the
-// writer that into returns for it (nil: not wanted), and checks the file's CRC. When it
-// fails, what was handed out must not be used.
-func (c *Checkpoint) Load(name string, into func(t *safetensors.Tensor) (io.Writer, error)) error {
+// Use gets pieces of a tensor's bytes with where each begins, several at a time; it keeps none.
+type Use func(at int64, b []byte)
+
+// Load reads one safetensors file once, on all cores, hands each tensor's bytes to what into
+// returns for it, and checks the file's CRC. When it fails, what was handed out must not be used.
+func (c *Checkpoint) Load(name string, into func(t *safetensors.Tensor) (Use, error)) error {
 	return advise(c.Path, c.load(name, into))
 }
 
-func (c *Checkpoint) load(name string, into func(t *safetensors.Tensor) (io.Writer, error)) error {
+func (c *Checkpoint) load(name string, into func(t *safetensors.Tensor) (Use, error)) error {
 	f, err := safetensors.Open(filepath.Join(c.Path, name))
 	if err != nil {
 		return c.damaged(name, "cannot be used").Wrap(cause(err))
 	}
 	defer f.Close()
-	crc := crc32.New(castagnoli)
-	in := io.TeeReader(f.All(), crc)
-	buf := make([]byte, 1<<20)
-	if err := pass(in, io.Discard, f.HeaderBytes(), buf); err != nil {
+	crc, err := f.Sum(f.HeaderBytes())
+	if err != nil {
 		return c.damaged(name, "cannot be read").Wrap(cause(err))
 	}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
-		out, err := into(t)
+		use, err := into(t)
 		if err != nil {
 			return err
 		}
-		if out == nil {
-			out = io.Discard
-		}
-		if err := pass(in, out, t.Bytes, buf); err != nil {
+		sum, err := f.Range(t, 0, t.Bytes, use)
+		if err != nil {
 			return c.damaged(name, "tensor %q cannot be read", t.Name).Wrap(cause(err))
 		}
+		crc = safetensors.JoinSums(crc, sum, t.Bytes)
 	}
-	return c.compare(name, crc.Sum32())
+	return c.compare(name, crc)
 }
 
 // Verify reads every file and checks its CRC.
 func (c *Checkpoint) Verify() error { return advise(c.Path, c.verify()) }
 
 func (c *Checkpoint) verify() error {
-	buf := make([]byte, 1<<20)
 	for _, e := range c.manifest.Files {
-		f, err := os.Open(filepath.Join(c.Path, e.Name))
+		crc, err := safetensors.SumFile(filepath.Join(c.Path, e.Name))
 		if err != nil {
 			return c.damaged(e.Name, "cannot be read").Wrap(cause(err))
 		}
-		crc := crc32.New(castagnoli)
-		_, err = io.CopyBuffer(crc, onlyReader{f}, buf)
-		f.Close()
-		if err != nil {
-			return c.damaged(e.Name, "cannot be read").Wrap(cause(err))
-		}
-		if err := c.compare(e.Name, crc.Sum32()); err != nil {
+		if err := c.compare(e.Name, crc); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// onlyReader hides WriteTo, so that CopyBuffer uses its buffer.
-type onlyReader struct{ io.Reader }
 
 func (c *Checkpoint) compare(name string, crc uint32) error {
 	for _, f := range c.manifest.Files {
@@ -246,24 +233,9 @@ func advise(path string, err error) error {
 		return err
 	}
 	if good := previous(path); good != "" {
-		return f.Help("the newest whole one before it is %s; `--resume=%s` goes on from there", filepath.Base(good), filepath.Base(good))
+		return f.Help("the newest whole one before it is %s; `mtc run --resume=%s` goes on from there", filepath.Base(good), filepath.Base(good))
 	}
-	return f.Help("there is no whole checkpoint before it: restore this one from a copy, or start again in another --out folder")
-}
-
-// pass moves n bytes.
-func pass(in io.Reader, out io.Writer, n int64, buf []byte) error {
-	for n > 0 {
-		k := min(n, int64(len(buf)))
-		if _, err := io.ReadFull(in, buf[:k]); err != nil {
-			return err
-		}
-		if _, err := out.Write(buf[:k]); err != nil {
-			return err
-		}
-		n -= k
-	}
-	return nil
+	return f.Help("there is no whole checkpoint before it: restore this one from a copy, or start again in another folder, `mtc run --out DIR`")
 }
 
 // strict decodes one JSON value that has no unknown keys and nothing after it.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,7 +153,7 @@ func TestLatestGoesByNumber(t *testing.T) {
 	_, err := Resolve(dir, "31")
 	wantFault(t, "missing step", err, "MT0620", "step 31", "step-000030, step-999999")
 	_, err = Resolve(dir, filepath.Join(dir, "nowhere"))
-	wantFault(t, "missing folder", err, "MT0620", "leave out --resume")
+	wantFault(t, "missing folder", err, "MT0620", "`mtc run --out DIR` starts one")
 	_, err = Latest(t.TempDir())
 	wantFault(t, "empty folder", err, "MT0620")
 }
@@ -406,7 +405,7 @@ func TestFullDiskLeavesTheLastGoodOne(t *testing.T) {
 		m := newMemory(2)
 		_, err := Save(dir, state(2), FromSlabs(m.plan, m.view), 1)
 		create = func(path string) (syncWriter, error) { return os.Create(path) }
-		wantFault(t, fmt.Sprint(room), err, "MT0623", "step 2", "no space left", "MB", "step-000001 is untouched", "`--resume --out "+dir+"`")
+		wantFault(t, fmt.Sprint(room), err, "MT0623", "step 2", "no space left", "MB", "step-000001 is untouched", "`mtc run --resume --out "+dir+"`")
 		var f *fault.Error
 		if errors.As(err, &f) && f.ExitCode() != 3 {
 			t.Errorf("exit code %d for a full disk", f.ExitCode())
@@ -507,7 +506,7 @@ func TestLoadStopsAtAFailingWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	boom := errors.New("boom")
-	err = c.Load(WeightsFile, func(*safetensors.Tensor) (io.Writer, error) { return nil, boom })
+	err = c.Load(WeightsFile, func(*safetensors.Tensor) (Use, error) { return nil, boom })
 	if !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
@@ -602,30 +601,6 @@ func TestCheckpointsMoveBetweenPrecisions(t *testing.T) {
 					t.Errorf("moments %t: buffer %d of %s is not what was saved", moments, id, s.Name)
 				}
 			}
-		}
-	}
-}
-
-// TestSplitterTakesAnyPieces: numbers may arrive in pieces of any length; one too many is an error.
-func TestSplitterTakesAnyPieces(t *testing.T) {
-	values := []float32{1, -2.5, 3e-9, 4e20, 5.123456}
-	for piece := 1; piece < 9; piece++ {
-		m := Masters{hi: make([]uint16, 5), lo: make([]uint16, 5)}
-		s := &splitter{masters: m, left: 5}
-		for raw := bytesOf(values); len(raw) > 0; {
-			n := min(piece, len(raw))
-			if k, err := s.Write(raw[:n]); k != n || err != nil {
-				t.Fatalf("pieces of %d: wrote %d of %d, %v", piece, k, n, err)
-			}
-			raw = raw[n:]
-		}
-		got := make([]float32, 5)
-		m.Read(got, 0)
-		if d := cmp.Diff(values, got); d != "" {
-			t.Errorf("pieces of %d: %s", piece, d)
-		}
-		if _, err := s.Write(bytesOf(values[:1])); !errors.Is(err, io.ErrShortWrite) {
-			t.Errorf("a number too many: %v", err)
 		}
 	}
 }

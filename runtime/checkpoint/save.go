@@ -122,7 +122,7 @@ type summer struct {
 func (s *summer) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
 	s.n += int64(n)
-	s.crc = crc32.Update(s.crc, castagnoli, p[:n])
+	s.crc = crc32.Update(s.crc, safetensors.Castagnoli, p[:n])
 	return n, err
 }
 
@@ -200,7 +200,7 @@ func notWritten(dir string, step int64, files []File, err error) error {
 	kept, then := "no earlier checkpoint is there", "start again"
 	if good := previous(filepath.Join(dir, folderName(step))); good != "" {
 		kept = filepath.Base(good) + " is untouched"
-		then = fmt.Sprintf("`--resume --out %s`", fault.Shell(dir))
+		then = fmt.Sprintf("`mtc run --resume --out %s`", fault.Shell(dir))
 	}
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		if errors.Is(err, full) {

@@ -27,7 +27,7 @@ func NewLoader(c stream, batch, seq, seed int64) (*Loader, error) {
 	if have < need {
 		return nil, fault.New("MT0607", c.source(), "%s tokens are too few: a step of %s of %s tokens needs at least %s",
 			group(have), count(batch, "row"), group(seq), group(need)).
-			Help("give more data, or a smaller batch or seq in the train block; a run by `--epochs N` takes parts of batches too")
+			Help("give more data, or a smaller batch or seq in the train block; `mtc run --epochs N` takes parts of batches too")
 	}
 	l := &Loader{c: c, seq: seq, batch: batch, seed: seed, rows: (have - seq) / seq}
 	l.slack = min(seq-1, have-1-l.rows*seq)

@@ -82,7 +82,7 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	c, err := checkpoint.Resolve(dir, dir)
 	var none *fault.Error
 	if errors.As(err, &none) && none.Code == "MT0620" {
-		none.Hint = "a run writes one at its end, at --save-every, and when it is interrupted; name the folder of a run that has one"
+		none.Hint = "a run writes one at its end, at the steps of `mtc run --save-every N`, and when it is interrupted; name the folder of a run that has one"
 	}
 	if err != nil {
 		return err
