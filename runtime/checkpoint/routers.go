@@ -41,23 +41,23 @@ func keptPart(k *plan.RouterPart, state []byte) []byte {
 
 // loadRouters fills the states of a plan's routers. All that a checkpoint keeps must be there.
 func (c *Checkpoint) loadRouters(p *plan.Plan, view View) error {
-	return routersFrom(c.Path, p, view, func(into func(t *safetensors.Tensor) (io.Writer, error)) error { return c.Load(RouterFile, into) })
+	return routersFrom(c.Path, p, view, func(into func(t *safetensors.Tensor) (Use, error)) error { return c.Load(RouterFile, into) })
 }
 
 // LoadRouters fills them from a file that stands elsewhere.
 func LoadRouters(path string, p *plan.Plan, view View) error {
-	return routersFrom(path, p, view, func(into func(t *safetensors.Tensor) (io.Writer, error)) error {
+	return routersFrom(path, p, view, func(into func(t *safetensors.Tensor) (Use, error)) error {
 		f, err := safetensors.Open(path)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
 		for i := range f.Tensors {
-			w, err := into(&f.Tensors[i])
-			if err != nil {
-				return err
+			use, err := into(&f.Tensors[i])
+			if err == nil {
+				_, err = f.Range(&f.Tensors[i], 0, f.Tensors[i].Bytes, use)
 			}
-			if _, err := io.Copy(w, f.Data(&f.Tensors[i])); err != nil {
+			if err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,7 @@ func LoadRouters(path string, p *plan.Plan, view View) error {
 	})
 }
 
-func routersFrom(path string, p *plan.Plan, view View, load func(into func(t *safetensors.Tensor) (io.Writer, error)) error) error {
+func routersFrom(path string, p *plan.Plan, view View, load func(into func(t *safetensors.Tensor) (Use, error)) error) error {
 	if len(p.Routers) == 0 {
 		return nil
 	}
@@ -81,7 +81,7 @@ func routersFrom(path string, p *plan.Plan, view View, load func(into func(t *sa
 		}
 	}
 	done := 0
-	err := load(func(t *safetensors.Tensor) (io.Writer, error) {
+	err := load(func(t *safetensors.Tensor) (Use, error) {
 		w, ok := want[t.Name]
 		switch {
 		case !ok:
@@ -90,7 +90,8 @@ func routersFrom(path string, p *plan.Plan, view View, load func(into func(t *sa
 			return nil, fault.New("MT0625", path, "%s: tensor %q is %s%v, the model has %s[%d]", RouterFile, t.Name, t.DType, t.Shape, routerType(w.part), w.part.Elems)
 		}
 		done++
-		return &filler{keptPart(w.part, view(w.router.State))}, nil
+		to := keptPart(w.part, view(w.router.State))
+		return func(at int64, b []byte) { copy(to[at:], b) }, nil
 	})
 	if err == nil && done != len(want) {
 		return fault.New("MT0625", path, "%s has %d of the model's %d tensors", RouterFile, done, len(want))

@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"math"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func TestRoutersAreFinite(t *testing.T) {
 			"layer[0].moe.router.mean":      binary.LittleEndian.AppendUint64(nil, math.Float64bits(c.mean)),
 		}
 		state := make([]byte, 16)
-		err := routersFrom("step-000001", p, func(plan.BufID) []byte { return state }, func(into func(*safetensors.Tensor) (io.Writer, error)) error {
+		err := routersFrom("step-000001", p, func(plan.BufID) []byte { return state }, func(into func(*safetensors.Tensor) (Use, error)) error {
 			for name, b := range parts {
 				k := p.Routers[0].Kept[0]
 				if strings.HasSuffix(name, "mean") {
@@ -39,9 +38,7 @@ func TestRoutersAreFinite(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if _, err := w.Write(b); err != nil {
-					return err
-				}
+				w(0, b)
 			}
 			return nil
 		})

@@ -89,47 +89,34 @@ func part(p *plan.Param, slab []byte) []byte {
 // checkpoint. Every parameter must be there with its shape, and nothing else. When it fails,
 // the memory holds nothing that may be used. Frozen slabs stay as they are.
 func (c *Checkpoint) LoadSlabs(p *plan.Plan, view View, moments bool) error {
-	want := map[string]target{}
+	weights, state := map[string]target{}, map[string]target{}
 	for i := range p.Trained() {
 		s := &p.Slabs[i]
 		for j := range s.Params {
-			want[s.Params[j].Name] = target{&s.Params[j], s.Weight, s}
+			x := &s.Params[j]
+			weights[x.Name] = target{x, s}
+			state[momentM+x.Name] = target{x, &plan.Slab{Weight: s.M}}
+			state[momentV+x.Name] = target{x, &plan.Slab{Weight: s.V}}
 		}
 	}
 	if err := c.loadRouters(p, view); err != nil {
 		return err
 	}
-	if err := c.fill(WeightsFile, want, view); err != nil || !moments {
+	if err := c.fill(WeightsFile, weights, view); err != nil || !moments {
 		return err
 	}
-	clear(want)
-	for i := range p.Trained() {
-		s := &p.Slabs[i]
-		for j := range s.Params {
-			want[momentM+s.Params[j].Name] = target{&s.Params[j], s.M, nil}
-			want[momentV+s.Params[j].Name] = target{&s.Params[j], s.V, nil}
-		}
-	}
-	return c.fill(OptimizerFile, want, view)
+	return c.fill(OptimizerFile, state, view)
 }
 
+// target is where a tensor belongs; to a moment its buffer is the weights of a slab.
 type target struct {
 	param *plan.Param
-	buf   plan.BufID
-	slab  *plan.Slab // of a weight
-}
-
-// writer writes into the memory of a tensor from its start on.
-func (t *target) writer(view View) io.Writer {
-	if t.slab != nil && t.slab.Lo != plan.NoBuf {
-		return &splitter{masters: MastersOf(t.slab, view), off: t.param.Off, left: elems(t.param)}
-	}
-	return &filler{part(t.param, view(t.buf))}
+	slab  *plan.Slab
 }
 
 func (c *Checkpoint) fill(name string, want map[string]target, view View) error {
 	done := 0
-	err := c.Load(name, func(t *safetensors.Tensor) (io.Writer, error) {
+	err := c.Load(name, func(t *safetensors.Tensor) (Use, error) {
 		w, ok := want[t.Name]
 		switch {
 		case !ok:
@@ -138,64 +125,11 @@ func (c *Checkpoint) fill(name string, want map[string]target, view View) error 
 			return nil, fault.New("MT0625", c.Path, "%s: tensor %q is %s%v, the model has F32%v", name, t.Name, t.DType, t.Shape, w.param.Shape)
 		}
 		done++
-		return w.writer(view), nil
+		masters := MastersOf(w.slab, view)
+		return func(at int64, b []byte) { masters.Write(w.param.Off+at/4, valuesOf[float32](b)) }, nil
 	})
 	if err == nil && done != len(want) {
 		return fault.New("MT0625", c.Path, "%s has %d of the model's %d tensors", name, done, len(want))
 	}
 	return err
-}
-
-// filler writes into memory from its start on.
-type filler struct{ rest []byte }
-
-func (f *filler) Write(p []byte) (int, error) {
-	n := copy(f.rest, p)
-	f.rest = f.rest[n:]
-	if n < len(p) {
-		return n, io.ErrShortWrite
-	}
-	return n, nil
-}
-
-// splitter writes f32 into split masters. What comes in pieces that are no whole numbers waits
-// for the rest.
-type splitter struct {
-	masters   Masters
-	off, left int64
-	part      [4]byte // the begun number
-	have      int
-}
-
-func (s *splitter) Write(p []byte) (int, error) {
-	done := 0
-	if s.have > 0 {
-		done = copy(s.part[s.have:], p)
-		if s.have += done; s.have < 4 {
-			return done, nil
-		}
-		if err := s.put(s.part[:]); err != nil {
-			return done, err
-		}
-		s.have = 0
-	}
-	whole := (len(p) - done) &^ 3
-	if err := s.put(p[done : done+whole]); err != nil {
-		return done, err
-	}
-	done += whole
-	s.have = copy(s.part[:], p[done:])
-	return done + s.have, nil
-}
-
-func (s *splitter) put(p []byte) error {
-	n := int64(len(p) / 4)
-	if n > s.left {
-		return io.ErrShortWrite
-	}
-	block := make([]float32, n)
-	copy(bytesOf(block), p)
-	s.masters.Write(s.off, block)
-	s.off, s.left = s.off+n, s.left-n
-	return nil
 }

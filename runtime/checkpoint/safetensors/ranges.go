@@ -2,6 +2,8 @@ package safetensors
 
 import (
 	"hash/crc32"
+	"io"
+	"os"
 	"sync"
 
 	"github.com/megatrain/mtc/runtime/cores"
@@ -12,34 +14,49 @@ import (
 const pieceBytes = 256 << 10
 
 var (
-	pieces     = sync.Pool{New: func() any { return new([pieceBytes]byte) }}
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	pieces = sync.Pool{New: func() any { return new([pieceBytes]byte) }}
+	// Castagnoli is the table of the sums here.
+	Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // Range reads n bytes of a tensor from one on, in pieces on all cores, and returns their
 // CRC-32C. It calls use with each piece and where that begins in the range, several at a time;
 // a piece is gone when use returns, and holds whole elements where the range does.
 func (f *File) Range(t *Tensor, from, n int64, use func(at int64, b []byte)) (crc uint32, err error) {
-	return f.rangeOf(t.off+from, n, use)
+	return readRange(f.r, t.off+from, n, use)
 }
 
-// Sum is the CRC-32C of the whole file; with a part, of that many bytes before the first tensor.
-func (f *File) Sum(n int64) (crc uint32, err error) {
-	return f.rangeOf(0, n, func(int64, []byte) {})
+// Sum is the CRC-32C of the file's first n bytes.
+func (f *File) Sum(n int64) (crc uint32, err error) { return readRange(f.r, 0, n, ignore) }
+
+// SumFile is the CRC-32C of a file of any kind.
+func SumFile(path string) (crc uint32, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return readRange(f, 0, info.Size(), ignore)
 }
 
-func (f *File) rangeOf(off, n int64, use func(at int64, b []byte)) (crc uint32, err error) {
+func ignore(int64, []byte) {}
+
+func readRange(r io.ReaderAt, off, n int64, use func(at int64, b []byte)) (crc uint32, err error) {
 	count := (n + pieceBytes - 1) / pieceBytes
 	sums, errs := make([]uint32, count), make([]error, count)
 	cores.Each(n, pieceBytes, func(from, to int64) {
 		buf := pieces.Get().(*[pieceBytes]byte)
 		defer pieces.Put(buf)
 		i, b := from/pieceBytes, buf[:to-from]
-		if got, err := f.r.ReadAt(b, off+from); got < len(b) {
+		if got, err := r.ReadAt(b, off+from); got < len(b) {
 			errs[i] = err
 			return
 		}
-		sums[i] = crc32.Checksum(b, castagnoli)
+		sums[i] = crc32.Checksum(b, Castagnoli)
 		use(from, b)
 	})
 	for i := range count {

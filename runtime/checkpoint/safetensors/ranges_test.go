@@ -29,11 +29,11 @@ func TestRangesAreTheFile(t *testing.T) {
 		got := make([]byte, c.n)
 		crc, err := f.Range(f.Lookup("x"), c.from, c.n, func(at int64, b []byte) { copy(got[at:], b) })
 		want := data[c.from : c.from+c.n]
-		if err != nil || !bytes.Equal(got, want) || crc != crc32.Checksum(want, castagnoli) {
+		if err != nil || !bytes.Equal(got, want) || crc != crc32.Checksum(want, Castagnoli) {
 			t.Errorf("%d bytes from %d on: %v, sum %08x", c.n, c.from, err, crc)
 		}
 	}
-	if crc, err := f.Sum(f.Size); err != nil || crc != crc32.Checksum(b.Bytes(), castagnoli) {
+	if crc, err := f.Sum(f.Size); err != nil || crc != crc32.Checksum(b.Bytes(), Castagnoli) {
 		t.Errorf("the file: %08x, %v", crc, err)
 	}
 	f.r = bytes.NewReader(b.Bytes()[:b.Len()-1])
@@ -46,7 +46,7 @@ func TestSumsJoin(t *testing.T) {
 	data := bytes.Repeat([]byte("abcdefg"), 1000)
 	for _, n := range []int{0, 1, 2, 63, 64, 1000, len(data)} {
 		a, b := data[:len(data)-n], data[len(data)-n:]
-		if got, want := JoinSums(crc32.Checksum(a, castagnoli), crc32.Checksum(b, castagnoli), int64(n)), crc32.Checksum(data, castagnoli); got != want {
+		if got, want := JoinSums(crc32.Checksum(a, Castagnoli), crc32.Checksum(b, Castagnoli), int64(n)), crc32.Checksum(data, Castagnoli); got != want {
 			t.Errorf("%d bytes behind: %08x, wanted %08x", n, got, want)
 		}
 	}
