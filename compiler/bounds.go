@@ -2,7 +2,6 @@ package compiler
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/compiler/passes/front"
@@ -84,18 +83,14 @@ func checkBounds(s *state) {
 	for i, x := range s.res.Program.Slabs {
 		known[i] = x.Name
 	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			s.diags.Errorf("MT0405", source.Span{}, "`--resident`: no slab is called `%s`; there are %s", name, briefly(known)).
-				Hint("%s", front.DidYouMean(name, known))
+	if len(names) == 0 {
+		return
+	}
+	for _, word := range ir.SplitNames(o.Resident) {
+		all := ir.ExpandName(word)
+		if i := slices.IndexFunc(all, func(name string) bool { return !slices.Contains(known, name) }); i >= 0 {
+			s.diags.Errorf("MT0405", source.Span{}, "`--resident`: no slab is called `%s`; there are %s", all[i], ir.JoinNames(known)).
+				Hint("%s", front.DidYouMean(all[i], known))
 		}
 	}
-}
-
-// briefly lists names, those of a long row by its ends.
-func briefly(names []string) string {
-	if len(names) > 6 {
-		names = slices.Concat(names[:3], []string{"..."}, names[len(names)-2:])
-	}
-	return strings.Join(names, ", ")
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/compiler/passes/front"
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/source"
@@ -64,10 +65,7 @@ func kept(s *state) (n int64, names []string, pinned bool) {
 		}
 		return n, nil, true
 	}
-	for _, name := range strings.Split(text, ",") {
-		names = append(names, strings.TrimSpace(name))
-	}
-	return 0, names, true
+	return 0, ir.ExpandNames(text), true
 }
 
 // readyPlacement checks the options about what is where, before anything is made.

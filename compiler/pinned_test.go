@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,11 +87,44 @@ func TestPinnedCountsHaveBounds(t *testing.T) {
 				t.Errorf("--%s %d: %s", c.flag, most, d.Message)
 			}
 		}
-		for _, name := range []string{"foo", "layer[77]", "layer[0],foo"} {
-			p, l := fit(Options{Placement: placement, Resident: name})
-			if p != nil || l.Len() != 1 || !strings.Contains(l.Sorted()[0].Message, "no slab is called `"+name[strings.LastIndex(name, ",")+1:]+"`") {
-				t.Errorf("--resident %s, %s: %v", name, placement, l.Err())
+		for _, c := range []struct{ list, wrong string }{
+			{"foo", "foo"}, {"layer[77]", "layer[77]"}, {"layer[0],foo", "foo"}, {"layer[0..77]", "layer[6]"}, {"embed,layer[2..1]", "layer[2..1]"},
+		} {
+			p, l := fit(Options{Placement: placement, Resident: c.list})
+			if p != nil || l.Len() != 1 || !strings.Contains(l.Sorted()[0].Message, "no slab is called `"+c.wrong+"`; there are ") {
+				t.Errorf("--resident %s, %s: %v", c.list, placement, l.Err())
 			}
 		}
+	}
+}
+
+// TestRangesOfNames: layers that are written together are those that are written one by one.
+func TestRangesOfNames(t *testing.T) {
+	tasks := func(o Options) string {
+		p, l := fit(o)
+		if l.HasErrors() {
+			t.Fatalf("%+v: %v", o, l.Err())
+		}
+		return fmt.Sprintf("%+v %+v", p.Tasks, p.Arenas)
+	}
+	for _, set := range []func(o *Options, list string){
+		func(o *Options, list string) { o.Resident = list },
+		func(o *Options, list string) { o.Recompute = list },
+	} {
+		stream := Options{Placement: "stream", MicroBatch: 8}
+		none, one, ranges := stream, stream, stream
+		set(&none, "none")
+		set(&one, "layer[0],layer[1],layer[2],layer[4]")
+		set(&ranges, "layer[0..2, 4]")
+		none.Resident = strings.ReplaceAll(none.Resident, "none", "0")
+		if tasks(one) != tasks(ranges) {
+			t.Errorf("%+v makes another plan than %+v", ranges, one)
+		}
+		if tasks(one) == tasks(none) {
+			t.Errorf("%+v changes nothing", one)
+		}
+	}
+	if p, l := fit(Options{Recompute: "layer[4..9]"}); p != nil || !strings.Contains(l.Sorted()[0].Message, "no block is called as `layer[6]`") {
+		t.Errorf("layers that there are not: %v", l.Err())
 	}
 }

@@ -57,7 +57,7 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.Int64Var(&o.MicroBatch, "micro-batch", 0, "`ROWS` of a micro-batch; 0: as many as make up to 8192 tokens, on a GPU up to 65536")
 	fs.Int64Var(&o.Groups, "groups", 0, "`N` groups of micro-batches a step; weights cross once a group and pass; 0: one in a stream, a micro-batch each where all is resident")
 	enumFlag(fs, &o.Order, "order", "", "whether a layer takes all micro-batches of a group before the next layer, or each micro-batch is a group", "auto", "layer", "batch")
-	fs.StringVar(&o.Resident, "resident", "auto", "what a stream keeps on the device with gradient and state: the first `N|NAMES` slabs, or those named, with commas; auto: as many as fit --device-memory")
+	fs.StringVar(&o.Resident, "resident", "auto", "what a stream keeps on the device with gradient and state: the first `N|NAMES` slabs, or those named, with commas, such as wte,layer[0..3]; auto: as many as fit --device-memory")
 	fs.Int64Var(&o.DeviceWeights, "device-weights", 0, "the first `N` layers that stream have a slot of their own for weights")
 	fs.StringVar(&o.GradHome, "grad-home", "auto", "`WHERE` whole gradients of a stream wait for their update: host, device, auto, or a number: those of the last slabs on the device")
 	enumFlag(fs, &o.GradPrecision, "grad-precision", "", "what gradients cross the link in", "f32", "bf16")
@@ -65,7 +65,7 @@ func (o *compileOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.SaveValues, "save-values", "auto", "`N|none|all` layers that do not recompute, the first ones, whose saved activations wait for backward on the host")
 	fs.Int64Var(&o.InputEvery, "input-every", 1, "`K`: of layers that recompute, keep the input of every K-th; backward visits K layers together")
 	fs.Int64Var(&o.HostSlots, "host-slots", 4, "`N` host slots for layer gradients on their way to an update")
-	fs.StringVar(&o.Recompute, "recompute", "auto", "what runs forward again in backward: all, none, a number of first layers, or `NAMES` with commas, layer or layer[3]; auto: none, where that fits --device-memory")
+	fs.StringVar(&o.Recompute, "recompute", "auto", "what runs forward again in backward: all, none, a number of first layers, or `NAMES` with commas, layer or layer[0..3,7]; auto: none, where that fits --device-memory")
 	fs.BoolVar(&o.CheckNaN, "check-nan", false, "check every value, and stop at the first that is not finite with its layer, op and line")
 }
 

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -218,32 +219,30 @@ func writePlan(w io.Writer, c *planner.Choice) {
 		save += fmt.Sprintf("; written in %s", telemetry.Seconds(r.SaveSeconds))
 	}
 	row("checkpoint", "%s", save)
-	for _, memory := range []string{"device", "host"} {
-		if text := holds(r.Memory, memory); text != "" {
-			row(memory, "%s", text)
-		}
-	}
+	own := process(&r)
+	row("device", "%s", holds(r.Memory, "device", "libraries", own.device))
+	row("host", "%s", holds(r.Memory, "host", "the process", own.host))
 	fmt.Fprintf(w, "  choices\n")
 	for _, x := range r.Choices {
-		x.Value = shortNames(x.Value)
-		for i, line := range wrapped(x.Why, 48) {
-			if i > 0 {
-				x.Flag, x.Value = "", ""
+		flag, value := x.Flag, quoted(x.Value)
+		if len(value) > 9 {
+			for _, line := range wrapped(value, 58) {
+				fmt.Fprintf(w, "    %-15s %s\n", flag, line)
+				flag, value = "", ""
 			}
-			if len(x.Value) > 9 {
-				fmt.Fprintf(w, "    %-15s %s\n", x.Flag, x.Value)
-				x.Flag, x.Value = "", ""
-			}
-			fmt.Fprintf(w, "    %-15s %-9s %s\n", x.Flag, x.Value, line)
+		}
+		for _, line := range wrapped(x.Why, 48) {
+			fmt.Fprintf(w, "    %-15s %-9s %s\n", flag, value, line)
+			flag, value = "", ""
 		}
 	}
 	if len(r.Others) > 0 {
 		fmt.Fprintf(w, "  also tried\n")
 		for _, x := range r.Others[:min(4, len(r.Others))] {
-			for i, line := range wrapped(shortNames(x.Flags), 58) {
+			for i, line := range wrapped(x.Flags, 58) {
 				slower := ""
 				if i == 0 {
-					slower = fmt.Sprintf("%+.1f %%", 100*(x.Seconds/r.Seconds-1))
+					slower = signedPercent(x.Seconds/r.Seconds - 1)
 				}
 				fmt.Fprintf(w, "    %-9s %s\n", slower, line)
 			}
@@ -258,9 +257,24 @@ func tokensText(n int64) string {
 	return telemetry.Group(n)
 }
 
-// holds says what a memory holds by purpose, the largest first; what is small is left out. Of an
-// arena whose buffers share memory at different times it says its own size.
-func holds(m schedule.FileMemory, memory string) string {
+// own is what no arena has: a device's context and libraries, and on the host these, the Go heap and
+// what passes through.
+type own struct{ device, host int64 }
+
+func process(r *planJSON) own {
+	arenas := map[string]int64{}
+	for _, a := range r.Memory.Arenas {
+		arenas[a.Memory] += a.Bytes
+	}
+	if r.Target == "cpu" { // both memories are one
+		return own{0, r.Host - arenas["host"] - arenas["device"]}
+	}
+	return own{r.Device - arenas["device"], r.Host - arenas["host"]}
+}
+
+// holds says what a memory holds by purpose, the largest first; what is small is left out, but for what no
+// arena has, which comes last. Of an arena whose buffers share memory at different times it says its own size.
+func holds(m schedule.FileMemory, memory, rest string, bytes int64) string {
 	type part struct {
 		what  string
 		bytes int64
@@ -301,33 +315,53 @@ func holds(m schedule.FileMemory, memory string) string {
 			out = append(out, fmt.Sprintf("%s %s", p.what, telemetry.Bytes(p.bytes)))
 		}
 	}
+	if bytes > 0 {
+		out = append(out, fmt.Sprintf("%s %s", rest, telemetry.Bytes(bytes)))
+	}
 	return strings.Join(out, ", ")
 }
 
-// shortNames shortens a list of slabs to its ends.
-func shortNames(text string) string {
-	words := strings.Fields(text)
-	for i, w := range words {
-		if names := strings.Split(w, ","); len(names) > 3 {
-			words[i] = names[0] + ",..," + names[len(names)-1]
-		}
+// signedPercent writes a part with its sign; what rounds to nothing has none.
+func signedPercent(part float64) string {
+	tenths := math.Round(1000 * part)
+	if tenths == 0 {
+		return "0.0 %"
 	}
-	return strings.Join(words, " ")
+	return fmt.Sprintf("%+.1f %%", tenths/10)
 }
 
-// wrapped breaks a text between words.
+// quoted is a value as a shell takes it: brackets are patterns there.
+func quoted(value string) string {
+	if strings.Contains(value, "[") {
+		return "'" + value + "'"
+	}
+	return value
+}
+
+// wrapped breaks a text between words, and a word that is longer than a line, such as a list of layers, after
+// commas: --resident and --recompute take it with the breaks.
 func wrapped(text string, width int) []string {
 	var out []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) > width:
+	line, space := "", false // whether a word begins
+	put := func(part string) {
+		gap := ""
+		if space && line != "" {
+			gap = " "
+		}
+		if line != "" && utf8.RuneCountInString(line+gap+part) > width {
 			out = append(out, line)
-			line = word
-		default:
-			line += " " + word
+			line, gap = "", ""
+		}
+		line, space = line+gap+part, false
+	}
+	for _, word := range strings.Fields(text) {
+		space = true
+		if utf8.RuneCountInString(word) <= width {
+			put(word)
+			continue
+		}
+		for part := range strings.SplitAfterSeq(word, ",") {
+			put(part)
 		}
 	}
 	return append(out, line)

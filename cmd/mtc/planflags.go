@@ -11,12 +11,12 @@ import (
 func planFlags(o compiler.Options) string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	add("--placement %s --micro-batch %d --groups %d --recompute %s", o.Placement, o.MicroBatch, o.Groups, o.Recompute)
+	add("--placement %s --micro-batch %d --groups %d --recompute %s", o.Placement, o.MicroBatch, o.Groups, quoted(o.Recompute))
 	if o.InputEvery > 1 {
 		add("--input-every %d", o.InputEvery)
 	}
 	if o.Placement == "stream" {
-		add("--resident %s", o.Resident)
+		add("--resident %s", quoted(o.Resident))
 		for _, x := range []struct {
 			flag string
 			n    int64

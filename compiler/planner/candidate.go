@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/megatrain/mtc/compiler"
+	"github.com/megatrain/mtc/compiler/ir"
 )
 
 // candidate is an arrangement with everything in its place.
@@ -62,7 +62,7 @@ func (c *candidate) names() string {
 	for k := range c.keep {
 		out = append(out, c.v.prep.Program().Slabs[c.at(k)].Name)
 	}
-	return strings.Join(out, ",")
+	return ir.JoinNames(out)
 }
 
 // tasks is how long the schedule is, about.

@@ -2,7 +2,8 @@ package planner
 
 import (
 	"strconv"
-	"strings"
+
+	"github.com/megatrain/mtc/compiler/ir"
 )
 
 // fit finds the ways to fit an arrangement into memory.
@@ -262,5 +263,5 @@ func pinnedKeep(text string) int {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n
 	}
-	return strings.Count(text, ",") + 1
+	return len(ir.ExpandNames(text))
 }

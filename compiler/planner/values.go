@@ -77,7 +77,7 @@ func (c *candidate) again() string {
 			out = append(out, name)
 		}
 	}
-	return strings.Join(out, ",")
+	return ir.JoinNames(out)
 }
 
 // lower is the program of a candidate: of its variant, or with layers that do not recompute.

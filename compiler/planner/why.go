@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -90,9 +91,25 @@ func (c *Choice) explain(s *search) {
 			add("save-inputs", o.SaveInputs, fmt.Sprintf("%s of layer inputs wait on the host", schedule.Bytes(inputs)))
 		}
 		if p.SavedLayers > 0 || s.pinned("save-values") {
-			add("save-values", o.SaveValues, fmt.Sprintf("%s of what backward reads of %d layers wait on the host: the link has time for it", schedule.Bytes(values), p.SavedLayers))
+			add("save-values", o.SaveValues, "the link has time for it")
+			if o.SaveValues != "none" {
+				c.Why[len(c.Why)-1].Why += ": " + savedLayers(o.SaveValues, p.SavedLayers, values)
+			}
 		}
 	}
+}
+
+// savedLayers says of how many layers values wait on the host where so many were asked for: the last one that
+// keeps them never sends them away, because backward begins with it.
+func savedLayers(asked string, n, bytes int64) string {
+	if n == 0 {
+		return "no layer has values that can wait on the host"
+	}
+	text := fmt.Sprintf("what backward reads of %d layers that do not recompute waits on the host, %s", n, schedule.Bytes(bytes))
+	if k, err := strconv.ParseInt(asked, 10, 64); asked == "all" || err == nil && k > n {
+		text += "; that of the last one stays on the device, since backward begins with it"
+	}
+	return text
 }
 
 // remaking is how many layers of a plan recompute, of how many.

@@ -2,8 +2,8 @@ package schedule
 
 import (
 	"fmt"
-	"strings"
 
+	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -54,19 +54,13 @@ func (b *builder) settle(o *Options) error {
 	return nil
 }
 
-// slabNames lists the slabs, layers briefly.
+// slabNames lists the slabs.
 func (b *builder) slabNames() string {
 	var names []string
 	for _, s := range b.p.Slabs {
-		if len(names) > 3 && strings.Contains(s.Name, "[") {
-			if names[len(names)-1] != "..." {
-				names = append(names, "...")
-			}
-			continue
-		}
 		names = append(names, s.Name)
 	}
-	return strings.Join(names, ", ")
+	return ir.JoinNames(names)
 }
 
 // hostSum reports whether a slab's gradient is whole on the host only: groups of micro-batches

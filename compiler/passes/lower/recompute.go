@@ -30,10 +30,11 @@ func Recompute(m *ir.Model, o Options, diags *diag.List) {
 	if isNumber || o.Recompute == "" || o.Recompute == "all" || o.Recompute == "none" {
 		return
 	}
-	for _, name := range strings.Split(o.Recompute, ",") {
-		if !known[name] {
-			diags.Errorf("MT0414", m.Span, "no block is called as `%s`, so it cannot be recomputed", name).
-				Hint("names are those of the units: %s; of one: `%s[0]`; of the first layers: a number", strings.Join(unitNames(m), ", "), layerName(m))
+	for _, word := range ir.SplitNames(o.Recompute) {
+		names := ir.ExpandName(word)
+		if i := slices.IndexFunc(names, func(name string) bool { return !known[name] }); i >= 0 {
+			diags.Errorf("MT0414", m.Span, "no block is called as `%s`, so it cannot be recomputed", names[i]).
+				Hint("names are those of the units: %s; of some: `%s[0..%d]`; of the first layers: a number", strings.Join(unitNames(m), ", "), layerName(m), max(0, layers-1))
 		}
 	}
 }
@@ -43,7 +44,7 @@ func recomputes(spec string) func(u *ir.Unit, layer int) bool {
 	if n, ok := firstLayers(spec); ok {
 		return func(u *ir.Unit, layer int) bool { return layer < n && n > 0 }
 	}
-	names := strings.Split(spec, ",")
+	names := ir.ExpandNames(spec)
 	return func(u *ir.Unit, _ int) bool {
 		return spec == "all" || slices.Contains(names, u.Name) || slices.Contains(names, whole(u))
 	}
