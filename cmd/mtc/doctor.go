@@ -39,6 +39,10 @@ func newDoctorCmd(e *env) *cobra.Command {
 		Args:    argRange(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
+				if !exists(args[0]) {
+					return inputErrorf("there is no folder `%s`", args[0]).
+						hint("name the folder of a run, or one of its checkpoints; `mtc doctor` alone looks at the machine")
+				}
 				return doctorRun(e, args[0], asJSON)
 			}
 			all := examine()

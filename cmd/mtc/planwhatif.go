@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,6 +147,8 @@ type whatIfJSON struct {
 	Change string    `json:"change,omitempty"`
 	More   string    `json:"more,omitempty"` // of one memory, with which it fits as it is
 	Wrong  string    `json:"wrong,omitempty"`
+
+	device, host string // how much one that does not fit is over
 }
 
 // planWhatIf plans every case and prints a table, the fastest first.
@@ -155,7 +158,7 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		return err
 	}
 	var rows []whatIfJSON
-	var wrong error // of the last case that is none
+	var wrong error // of the first case that is none
 	for _, c := range cases {
 		r, err := c.request(o, path)
 		if err != nil {
@@ -169,9 +172,10 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		switch {
 		case errors.As(err, &short):
 			row.Short, row.Change, row.More = short.Lines(), short.Change, short.More
+			row.device, row.host = over(short.Device, short.DeviceLimit), over(short.Host, short.HostLimit)
 		case errors.As(err, &findings) && len(cases) > 1 && (c["batch"] != "" || c["seq"] != ""):
 			row.Wrong = firstFinding(err)
-			wrong = err
+			wrong = cmp.Or(wrong, err)
 		case err != nil:
 			return err
 		default:
@@ -180,8 +184,8 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		}
 		rows = append(rows, row)
 	}
-	if wrong != nil && !slices.ContainsFunc(rows, func(r whatIfJSON) bool { return r.Wrong == "" }) {
-		return wrong // the model itself is, or all that was asked
+	if wrong != nil && !slices.ContainsFunc(rows, func(r whatIfJSON) bool { return r.Wrong != rows[0].Wrong }) {
+		return wrong // the model itself is
 	}
 	slices.SortStableFunc(rows, func(a, b whatIfJSON) int {
 		switch x, y := rateOf(a), rateOf(b); {
@@ -199,10 +203,21 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 				return err
 			}
 		}
-		return nil
+	} else {
+		writeWhatIf(e, rows)
 	}
-	writeWhatIf(e, rows)
+	if !slices.ContainsFunc(rows, func(r whatIfJSON) bool { return r.Fits }) {
+		return exitStatus(exitInput)
+	}
 	return nil
+}
+
+// over is how much a case that does not fit is short of a memory, for its row.
+func over(need, limit int64) string {
+	if need <= limit {
+		return "-"
+	}
+	return "+" + telemetry.Bytes(need-limit)
 }
 
 func rateOf(r whatIfJSON) float64 {
@@ -234,11 +249,18 @@ func writeWhatIf(e *env, rows []whatIfJSON) {
 			continue
 		}
 		if r.Plan == nil {
+			verdict := "does not fit"
+			if r.device == "-" && r.host == "-" {
+				verdict = "impossible"
+			}
 			notes = append(notes, fmt.Sprintf("%s: %s", strings.Join(line, " "), strings.Join(r.Short, "; ")))
 			if r.Change != "" {
 				notes = append(notes, "  with "+r.Change+" it fits")
 			}
-			table = append(table, append(line, "-", "-", "-", "-", "does not fit", "-"))
+			if r.More != "" {
+				notes = append(notes, "  with "+r.More+" it fits as it is")
+			}
+			table = append(table, append(line, "-", "-", r.device, r.host, verdict, "-"))
 			continue
 		}
 		bound, hides := "", "-"
@@ -256,7 +278,10 @@ func writeWhatIf(e *env, rows []whatIfJSON) {
 	}
 	for _, n := range notes {
 		for i, line := range wrapped(n, 76) {
-			fmt.Fprintln(e.out, strings.Repeat(" ", min(2, 2*i))+line)
+			if i > 0 || n[0] == ' ' {
+				line = "  " + line
+			}
+			fmt.Fprintln(e.out, line)
 		}
 	}
 }

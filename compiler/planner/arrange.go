@@ -124,6 +124,8 @@ func (s *search) placements() []string {
 // groups are the numbers of groups to try.
 func (s *search) groups(v *variant, placement string) []int64 {
 	switch o := s.r.Options; {
+	case s.pinned("groups") && s.pinned("order") && o.Order == "batch" && o.Groups > 0 && o.Groups != v.micros:
+		return nil
 	case s.pinned("groups") && o.Groups > 0:
 		return []int64{o.Groups}
 	case s.pinned("order") && o.Order == "layer":

@@ -68,6 +68,22 @@ func (s *search) lower(diags *diag.List) error {
 			Hint("the largest is `--groups %d`", micros)
 		return diags.Err()
 	}
+	if s.pinned("order") && o.Order == "batch" && s.pinned("groups") && o.Groups > 0 {
+		// Each micro-batch is a group then, so that the one number follows from the other.
+		n := first.Model().Batch
+		switch each := n / o.Groups; {
+		case n%o.Groups != 0:
+			diags.Errorf("MT0405", source.Span{}, "a batch of %d rows is not %d micro-batches of equal size, which `--order batch --groups %d` asks for", n, o.Groups, o.Groups).
+				Hint("`--order batch` alone leaves the groups to the micro-batches")
+			return diags.Err()
+		case s.pinned("micro-batch") && rows[0] != each:
+			diags.Errorf("MT0405", source.Span{}, "%d groups of %d micro-batches are not batch-major: each micro-batch is a group then", o.Groups, micros).
+				Hint("`--order batch` alone leaves the groups to the micro-batches: %d", micros)
+			return diags.Err()
+		default:
+			rows = []int64{each}
+		}
+	}
 	words := []string{"none", "all"}
 	if s.feasible { // only whether anything fits is asked
 		rows, words = rows[len(rows)-1:], words[1:]
