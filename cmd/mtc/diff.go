@@ -98,7 +98,7 @@ func diff(ctx context.Context, e *env, args []string, o diffOptions) error {
 // diffSide is one side of a comparison; that of a .mt has no folder.
 func diffSide(ctx context.Context, arg string, o compileOptions) (*loaded, error) {
 	if filepath.Ext(arg) == ".mt" && !isFolder(arg) {
-		s, err := compiled(ctx, arg, o)
+		s, _, err := compiledAs(ctx, arg, o)
 		return &loaded{Schedule: s}, err
 	}
 	return loadSchedule([]string{arg})

@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatrain/mtc/compiler"
 	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/compiler/planner"
 	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -77,34 +79,34 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 		return nil, nil, "other choices are not shown: there is no record of how this was compiled"
 	}
 	path := record.resolve(s.dir, record.Source)
-	base, err := compiled(ctx, path, record.Options)
+	o := record.Options
+	base, choice, err := compiledAs(ctx, path, o)
 	if err != nil {
 		return nil, nil, fmt.Sprintf("other choices are not shown: %s cannot be compiled as it was", path)
 	}
 	if base.Plan.Hash != s.Plan.Hash || len(base.Plan.Tasks) != len(s.Plan.Tasks) {
 		return nil, nil, fmt.Sprintf("other choices are not shown: %s makes another schedule now", path)
 	}
-	for _, c := range s.alternatives(record.Options) {
+	if choice != nil {
+		o.Placement, o.MicroBatch, o.Recompute = choice.Options.Placement, choice.Options.MicroBatch, choice.Options.Recompute
+		o.SaveValues, o.InputEvery = choice.Options.SaveValues, choice.Options.InputEvery
+		for _, r := range choice.Why {
+			chosen = append(chosen, view.Chosen{Flag: "--" + r.Flag, Value: r.Value, Why: r.Why})
+		}
+	}
+	for _, c := range s.alternatives(o) {
 		if len(s.Plan.Tasks) > slowTasks {
 			fmt.Fprintf(e.err, "compiling with %s\n", c.flags)
 		}
-		choice := view.Choice{What: c.flags}
-		sched, err := compiled(ctx, path, c.options)
+		x := view.Choice{What: c.flags}
+		sched, err := c.schedule(ctx, path)
 		if err == nil {
-			choice.Step, err = sched.Predict(t.Machine, plan.Steady)
+			x.Step, err = sched.Predict(t.Machine, plan.Steady)
 		}
 		if err != nil {
-			choice.Err = firstFinding(err)
+			x.Err = firstFinding(err)
 		}
-		out = append(out, choice)
-	}
-	if o := record.Options; o.Planned {
-		var l diag.List
-		if c, err := o.plan(ctx, path, &l); err == nil {
-			for _, r := range c.Why {
-				chosen = append(chosen, view.Chosen{Flag: "--" + r.Flag, Value: r.Value, Why: r.Why})
-			}
-		}
+		out = append(out, x)
 	}
 	return out, chosen, ""
 }
@@ -112,14 +114,52 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 // slowTasks is from how many tasks on a compile is worth a word of progress.
 const slowTasks = 20_000
 
-// compiled is the schedule of a .mt.
-func compiled(ctx context.Context, path string, o compileOptions) (*view.Schedule, error) {
+// compiledAs is the schedule of a .mt, and the planner's choice where it chooses.
+func compiledAs(ctx context.Context, path string, o compileOptions) (*view.Schedule, *planner.Choice, error) {
 	var l diag.List
-	res, err := o.compile(ctx, path, "", &l)
-	if err != nil {
-		return nil, err
+	if err := o.check(); err != nil {
+		return nil, nil, err
 	}
-	return view.Compiled(res.Plan, cost.WorkOf(res.Program))
+	c := o.compiler(path)
+	var choice *planner.Choice
+	if o.Planned {
+		var err error
+		if choice, err = o.plan(ctx, path, &l); err != nil {
+			return nil, nil, err
+		}
+		c = pin(c, choice, o.Memory)
+	}
+	res, err := compiler.Compile(ctx, c, &l)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := view.Compiled(res.Plan, cost.WorkOf(res.Program))
+	return s, choice, err
+}
+
+// schedule is that of an alternative. Where the planner chooses, it keeps what takes the most time to choose as
+// it was and fits the rest into memory anew; where nothing fits so, it chooses all anew.
+func (a alternative) schedule(ctx context.Context, path string) (*view.Schedule, error) {
+	if !a.options.Planned {
+		s, _, err := compiledAs(ctx, path, a.options)
+		return s, err
+	}
+	var choice *planner.Choice
+	var err error
+	for _, held := range [][]string{a.held, nil} {
+		o := a.options
+		o.Pinned = slices.Concat(o.Pinned, held)
+		r, bad := o.request(path)
+		if bad != nil {
+			return nil, bad
+		}
+		r.Quick = true
+		var l diag.List
+		if choice, err = planner.Choose(ctx, r, &l); err == nil {
+			return view.Compiled(choice.Plan, choice.Work)
+		}
+	}
+	return nil, err
 }
 
 // firstFinding is the first line of an error.
@@ -134,7 +174,12 @@ func firstFinding(err error) string {
 type alternative struct {
 	flags   string
 	options compileOptions
+	held    []string // flags of options that stay as the planner chose them, as far as that fits
 }
+
+// heldWhole are the options that a planner keeps beside an alternative: each other one of these is another way
+// to lower the model.
+var heldWhole = []string{"placement", "micro-batch", "recompute", "input-every", "save-values"}
 
 // alternatives are the choices next to those of a build, one change each.
 func (s *loaded) alternatives(o compileOptions) []alternative {
@@ -149,7 +194,14 @@ func (s *loaded) alternatives(o compileOptions) []alternative {
 			x.Pinned = append(x.Pinned, flag)
 			slices.Sort(x.Pinned)
 		}
-		out = append(out, alternative{flags, x})
+		a := alternative{flags: flags, options: x}
+		for _, f := range heldWhole {
+			values := f == "recompute" || f == "save-values" // of layers: one follows from the other
+			if f != flag && !slices.Contains(x.Pinned, f) && !(values && (flag == "recompute" || flag == "save-values" || flag == "placement")) {
+				a.held = append(a.held, f)
+			}
+		}
+		out = append(out, a)
 	}
 	streams := false
 	for _, slab := range s.Plan.Slabs {

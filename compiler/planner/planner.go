@@ -32,6 +32,9 @@ type Request struct {
 	Machine *cost.Machine
 	// Device and Host are the bytes that may be taken, 0: what the machine has.
 	Device, Host int64
+	// Quick builds the best by short steps whole, and no other to hold beside it; that nothing fits it says
+	// without a change that would.
+	Quick bool
 }
 
 // Choice is a plan that fits.
@@ -81,7 +84,7 @@ func Choose(ctx context.Context, r Request, diags *diag.List) (*Choice, error) {
 		return nil, err
 	}
 	c, err := s.run()
-	if short, ok := err.(*ShortError); ok {
+	if short, ok := err.(*ShortError); ok && !r.Quick {
 		short.nearest(s)
 		short.more(s)
 	}
@@ -281,7 +284,7 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 	built, tasks := 0, 0
 	seen := map[string]bool{}
 	for _, c := range firstOfEach(withoutLong(best), best) {
-		if built >= keepBest || built > 0 && tasks+c.tasks() > mostTasks && c.seconds*near >= won.Timeline.Seconds {
+		if built >= keepBest || built > 0 && s.r.Quick || built > 0 && tasks+c.tasks() > mostTasks && c.seconds*near >= won.Timeline.Seconds {
 			break
 		}
 		if o := fmt.Sprintf("%+v", c.options(s)); seen[o] {
