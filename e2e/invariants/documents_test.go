@@ -59,6 +59,7 @@ func field(t *testing.T, o *outcome, line int, key string) float64 {
 // from one into another, positions begin anew in each, and the loss divides by the targets of
 // the whole step. One step takes all documents here, so both runs see the same ones.
 func TestDocumentsThatShareRows(t *testing.T) {
+	t.Parallel()
 	lengths := []int{17, 9, 6, 12, 2, 5, 3, 11, 8, 7, 4, 10, 13} // 94 positions: 6 rows of 16
 	data := documents(t, lengths...)
 	for _, family := range []string{"gpt2", "llama", "qwen", "window", "topk"} {
@@ -95,6 +96,7 @@ func TestDocumentsThatShareRows(t *testing.T) {
 // The step that an epoch ends with has the rows that are left, and counts their targets alone: it is
 // the step of a batch that has just these rows, also where whole micro-batches are empty.
 func TestLastStepOfAnEpoch(t *testing.T) {
+	t.Parallel()
 	data := documents(t, 17, 9, 6, 12, 5)
 	for _, family := range []string{"gpt2", "llama", "topk"} {
 		t.Run(family, func(t *testing.T) {
@@ -141,6 +143,7 @@ func TestLastStepOfAnEpoch(t *testing.T) {
 // A document that does not fit a row is an error that says what to do, and what a program
 // was not compiled for is not done.
 func TestDocumentsThatDoNotFit(t *testing.T) {
+	t.Parallel()
 	data := documents(t, 30, 5)
 	_, text := fails(t, program(t, "llama", compiler.Options{}), "--data", data, "--out", out(t))
 	for _, want := range []string{"MT0677", "document 0 has 30 tokens", "--seq 16", "--overlong"} {

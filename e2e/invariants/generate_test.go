@@ -24,6 +24,7 @@ func sample(t *testing.T, binary, dir, prompt string, args ...string) (tokens []
 // TestGenerationGoesOnPastSeq: when the 16 positions are used, the last 8 tokens are read again
 // as if they were a prompt.
 func TestGenerationGoesOnPastSeq(t *testing.T) {
+	t.Parallel()
 	binary := program(t, "llama", compiler.Options{MicroBatch: 4, Set: []string{"V=300"}}) // tokens that are no bytes
 	dir := out(t)
 	run(t, binary, "train", "--data", corpus(t, 1500), "--steps", "3", "--out", dir)

@@ -9,13 +9,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/megatrain/mtc/codegen"
@@ -37,47 +38,17 @@ func routed(family string) bool {
 	return slices.Contains([]string{"threshold", "choice", "topk"}, family)
 }
 
-// programs are the binaries built so far: tests share them.
-var programs struct {
-	sync.Mutex
-	dir   string
-	built map[string]string
-}
-
 func TestMain(m *testing.M) {
 	// Without debug information a program links in less time; there are many.
 	os.Setenv("GOFLAGS", strings.TrimSpace(os.Getenv("GOFLAGS")+" -ldflags=-w"))
+	// Tests wait for programs together (batch_test.go); running is limited below.
+	flag.Parse()
+	flag.Set("test.parallel", "64")
 	code := m.Run()
 	if programs.dir != "" {
 		os.RemoveAll(programs.dir)
 	}
 	os.Exit(code)
-}
-
-// program builds a family's model with options, once for all tests.
-func program(t *testing.T, family string, o compiler.Options) string {
-	t.Helper()
-	programs.Lock()
-	defer programs.Unlock()
-	key := fmt.Sprintf("%s %+v", family, o)
-	if path := programs.built[key]; path != "" {
-		return path
-	}
-	o.Path = filepath.Join("testdata", "models", family+".mt")
-	binary, _ := build(t, o, nil)
-	if programs.dir == "" {
-		dir, err := os.MkdirTemp("", "mtc-e2e")
-		if err != nil {
-			t.Fatal(err)
-		}
-		programs.dir, programs.built = dir, map[string]string{}
-	}
-	kept := filepath.Join(programs.dir, fmt.Sprintf("%d-%s", len(programs.built), filepath.Base(binary)))
-	if err := os.Rename(binary, kept); err != nil {
-		t.Fatal(err)
-	}
-	programs.built[key] = kept
-	return kept
 }
 
 // generate compiles a model and writes its program's sources to a fresh folder; edit may
@@ -141,6 +112,9 @@ func buildRaced(t *testing.T, o compiler.Options, edit func(files map[string][]b
 	return filepath.Join(dir, "raced")
 }
 
+// running bounds how many programs run at a time.
+var running = make(chan struct{}, runtime.NumCPU())
+
 // run runs a program and returns what it printed; it must end well.
 func run(t *testing.T, binary string, args ...string) string {
 	t.Helper()
@@ -148,6 +122,8 @@ func run(t *testing.T, binary string, args ...string) string {
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = t.TempDir()
 	cmd.Stdout, cmd.Stderr = &out, &out
+	running <- struct{}{}
+	defer func() { <-running }()
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%s %v: %v\n%s", filepath.Base(binary), args, err, &out)
 	}

@@ -16,9 +16,13 @@ import (
 
 // forEachFamily runs f for every family, with training data.
 func forEachFamily(t *testing.T, f func(t *testing.T, family string, args []string)) {
+	t.Parallel()
 	data := corpus(t, 1500)
 	for _, family := range families {
-		t.Run(family, func(t *testing.T) { f(t, family, []string{"--data", data, "--holdout", "0.4"}) })
+		t.Run(family, func(t *testing.T) {
+			t.Parallel()
+			f(t, family, []string{"--data", data, "--holdout", "0.4"})
+		})
 	}
 }
 

@@ -36,6 +36,7 @@ func loraArgs(t *testing.T) (base string, args []string) {
 // weights are, with recompute or without; micro-batches and groups change no more than the order
 // of sums.
 func TestAdaptersDoNotDependOnPlaces(t *testing.T) {
+	t.Parallel()
 	base, args := loraArgs(t)
 	fresh := append([]string{"--from", base}, args...)
 	for _, clip := range []string{"1.0", "none"} {
@@ -67,6 +68,7 @@ func TestAdaptersDoNotDependOnPlaces(t *testing.T) {
 // TestAdaptersResume: a run that is gone on with from its sixth step has the bits of one that was
 // never interrupted, in another placement too.
 func TestAdaptersResume(t *testing.T) {
+	t.Parallel()
 	base, args := loraArgs(t)
 	o := compiler.Options{MicroBatch: 4, Groups: 1, Set: []string{"train.clip=1.0"}}
 	whole := out(t)
@@ -87,6 +89,7 @@ func TestAdaptersResume(t *testing.T) {
 // TestAdaptersKnowTheirBase: going on and generating take the frozen weights from where they were
 // or are now, and no others.
 func TestAdaptersKnowTheirBase(t *testing.T) {
+	t.Parallel()
 	from, args := loraArgs(t)
 	base := filepath.Join(t.TempDir(), "base")
 	if err := os.CopyFS(base, os.DirFS(from)); err != nil {
@@ -139,6 +142,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 
 // TestMergedIsUnmerged: the logits of the program with its adapters are those of the merged export.
 func TestMergedIsUnmerged(t *testing.T) {
+	t.Parallel()
 	base, args := loraArgs(t)
 	o := compiler.Options{MicroBatch: 4, Groups: 1, Set: []string{"train.clip=1.0"}}
 	binary := program(t, "lora", o)
@@ -203,6 +207,7 @@ func binary32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
 // TestFrozenWeightsHaveNothingElse: neither gradient nor state, wherever they are; on a GPU two
 // bytes a parameter on the host.
 func TestFrozenWeightsHaveNothingElse(t *testing.T) {
+	t.Parallel()
 	for _, target := range []string{"cpu", "cuda"} {
 		for _, o := range []compiler.Options{{}, {Placement: "stream"}, {Placement: "stream", GradHome: "device", Resident: "layer[0]"}} {
 			o.Target = target

@@ -89,6 +89,7 @@ var little = binary.LittleEndian
 // part in loss and gradients: neither does its token's row of the table get a gradient, nor does
 // another token there change a bit of any. So it is for rows of the table that no text has.
 func TestPaddingHasNoGradient(t *testing.T) {
+	t.Parallel()
 	const rows, seq = 8, 16
 	for _, family := range []string{"gpt2", "llama", "qwen", "window", "topk", "threshold", "choice"} {
 		t.Run(family, func(t *testing.T) {

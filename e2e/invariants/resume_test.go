@@ -14,6 +14,7 @@ import (
 // TestCheckpointsFitEveryBuild: a run goes on in a build with another placement, batch, lr or
 // number of steps, which says what makes it another run; another model is refused.
 func TestCheckpointsFitEveryBuild(t *testing.T) {
+	t.Parallel()
 	data := corpus(t, 1500)
 	base := program(t, "llama", llama)
 	dir := out(t)
