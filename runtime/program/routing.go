@@ -235,7 +235,7 @@ func (r *routing) warn(i int, d moe.Digest) {
 		if len(d.Starved) > 1 {
 			what = "experts " + text + " get"
 		}
-		fmt.Fprintf(r.errw, "note: %s: %s less than a tenth of its share of tokens\n", q.Name, what)
+		fmt.Fprintf(r.errw, "note: %s: %s less than a tenth of the share of tokens\n", q.Name, what)
 	}
 	r.starving[i] = text
 	if d.Dropped > 0 {
