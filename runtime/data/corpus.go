@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
 // Corpus is the tokens of a list of files, one after another. Its methods may be called from
@@ -177,14 +178,14 @@ func (c *Corpus) Summary() string {
 	if c.bytes {
 		kind = "bytes"
 	}
-	s := fmt.Sprintf("%s, %s tokens (%s)", count(int64(len(c.files)), "file"), group(c.Tokens()), kind)
+	s := fmt.Sprintf("%s, %s tokens (%s)", telemetry.Count(int64(len(c.files)), "file"), telemetry.Group(c.Tokens()), kind)
 	var skips []string
 	for _, k := range []struct {
 		n    int
 		what string
 	}{{c.skip.hidden, "hidden"}, {c.skip.empty, "empty"}, {c.skip.special, "not regular"}} {
 		if k.n > 0 {
-			skips = append(skips, fmt.Sprintf("%s %s", group(int64(k.n)), k.what))
+			skips = append(skips, fmt.Sprintf("%s %s", telemetry.Group(int64(k.n)), k.what))
 		}
 	}
 	if len(skips) > 0 {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
 // Evaluation gives the batches of one evaluation: rows that cover the corpus from its start,
@@ -21,7 +22,7 @@ type Evaluation struct {
 func NewEvaluation(c stream, batch, seq, limit int64) (*Evaluation, error) {
 	targets := c.Tokens() - 1
 	if targets < 1 {
-		return nil, fault.New("MT0607", c.source(), "%s to evaluate on is too few: it takes 2", count(c.Tokens(), "token")).
+		return nil, fault.New("MT0607", c.source(), "%s to evaluate on is too few: it takes 2", telemetry.Count(c.Tokens(), "token")).
 			Help("give more evaluation data")
 	}
 	e := &Evaluation{c: c, seq: seq, batch: batch, rows: (targets + seq - 1) / seq}

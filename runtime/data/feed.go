@@ -12,6 +12,7 @@ import (
 	"github.com/megatrain/mtc/runtime/data/packed"
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
 // Training gives the batches of a run: Loader and Rows.
@@ -138,7 +139,7 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 		f.Tokenizer = dir
 	}
 	if m.Tokenizer.Vocab > s.Vocab {
-		return f.or(fault.New("MT0606", set.Dir, "the data has ids up to %s, and the model's vocabulary is %s", group(m.Tokenizer.Vocab-1), group(s.Vocab)).
+		return f.or(fault.New("MT0606", set.Dir, "the data has ids up to %s, and the model's vocabulary is %s", telemetry.Group(m.Tokenizer.Vocab-1), telemetry.Group(s.Vocab)).
 			Help("pack with the model's own tokenizer, or compile with V = %d or more", m.Tokenizer.Vocab))
 	}
 	train, held := parts(set, t.Holdout)
@@ -179,7 +180,7 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 		}
 		how = fmt.Sprintf("one a row, %.0f %% of positions used", 100*rows.Used())
 		if s.Shared {
-			how = fmt.Sprintf("packed into %s, %.0f %% of positions used", count(rows.Rows(), "row"), 100*rows.Used())
+			how = fmt.Sprintf("packed into %s, %.0f %% of positions used", telemetry.Count(rows.Rows(), "row"), 100*rows.Used())
 		}
 		if !s.Shared && rows.Used() < 0.5 {
 			how += " (documents = packed in the train block puts several into one)"
@@ -209,7 +210,7 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 	for _, d := range train {
 		tokens += set.Len(d)
 	}
-	f.Summary = fmt.Sprintf("%s, %s tokens, loss on %s (%s); %s", count(int64(len(train)), "document"), group(tokens), m.Loss, m.Tokenizer.Name, how)
+	f.Summary = fmt.Sprintf("%s, %s tokens, loss on %s (%s); %s", telemetry.Count(int64(len(train)), "document"), telemetry.Group(tokens), m.Loss, m.Tokenizer.Name, how)
 	return f, nil
 }
 

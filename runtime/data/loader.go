@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
 // Loader gives the batches of a training run. It has no state: the same step gives the same
@@ -26,7 +27,7 @@ func NewLoader(c stream, batch, seq, seed int64) (*Loader, error) {
 	have, need := c.Tokens(), (batch+1)*seq
 	if have < need {
 		return nil, fault.New("MT0607", c.source(), "%s tokens are too few: a step of %s of %s tokens needs at least %s",
-			group(have), count(batch, "row"), group(seq), group(need)).
+			telemetry.Group(have), telemetry.Count(batch, "row"), telemetry.Group(seq), telemetry.Group(need)).
 			Help("give more data, or a smaller batch or seq in the train block; `mtc run --epochs N` takes parts of batches too")
 	}
 	l := &Loader{c: c, seq: seq, batch: batch, seed: seed, rows: (have - seq) / seq}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/megatrain/mtc/runtime/data/packed"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
 // Rows gives rows of documents that are kept apart: a document of n tokens takes n - 1
@@ -32,7 +33,7 @@ func NewRows(set *packed.Set, docs []int64, batch, seq, seed int64, shared bool)
 	for _, d := range docs {
 		n := set.Len(d)
 		if n > seq+1 {
-			return nil, fault.New("MT0677", set.Dir, "document %d has %s tokens, and a row of seq = %s holds %s", d, group(n), group(seq), group(seq+1)).
+			return nil, fault.New("MT0677", set.Dir, "document %d has %s tokens, and a row of seq = %s holds %s", d, telemetry.Group(n), telemetry.Group(seq), telemetry.Group(seq+1)).
 				Help("pack again with `--seq %d` and `--overlong drop`, `split` or `cut`, or compile with a larger seq", seq)
 		}
 		r.used += n - 1

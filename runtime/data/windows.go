@@ -1,6 +1,9 @@
 package data
 
-import "github.com/megatrain/mtc/runtime/fault"
+import (
+	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
 
 // windows cuts epochs into steps: every epoch begins a step of its own, and its last step has the
 // rows that are left. Without epochs (0 rows) the rows of a run flow from one into the next.
@@ -36,7 +39,7 @@ type EpochLoader struct {
 func NewEpochLoader(c stream, batch, seq, seed int64) (*EpochLoader, error) {
 	n := c.Tokens() - 1
 	if n < 1 {
-		return nil, fault.New("MT0607", c.source(), "%s to train on is too few: it takes 2", count(c.Tokens(), "token")).Help("give more data")
+		return nil, fault.New("MT0607", c.source(), "%s to train on is too few: it takes 2", telemetry.Count(c.Tokens(), "token")).Help("give more data")
 	}
 	return &EpochLoader{c: c, seq: seq, seed: seed, n: n, w: windows{(n + seq - 1) / seq, batch}}, nil
 }

@@ -80,17 +80,8 @@ func (p *Program) calibrate(args []string, out, errw io.Writer) error {
 	case fs.given("threads") && (r.threads < 1 || r.threads > maxThreads):
 		return usagef("`--threads` is out of range").hint("write %s", threadsRange)
 	}
-	dir := ""
-	if len(rest) == 1 {
-		dir = rest[0]
-	} else if self, err := os.Executable(); err == nil {
-		dir = filepath.Dir(self)
-	}
-	c, err := checkpoint.Resolve(dir, dir)
+	c, err := p.checkpointOf(rest)
 	if err != nil {
-		return err
-	}
-	if err := c.Match(p.Plan); err != nil {
 		return err
 	}
 	run := filepath.Dir(filepath.Clean(c.Path))

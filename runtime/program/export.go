@@ -5,12 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/megatrain/mtc/runtime/aside"
-	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
@@ -57,16 +55,7 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 	if req.DType, ok = known[dtype]; !ok {
 		return usagef("`--dtype` cannot be `%s`", dtype).hint("write f32, f16 or bf16")
 	}
-	dir := ""
-	if len(rest) == 1 {
-		dir = rest[0]
-	} else if self, err := os.Executable(); err == nil {
-		dir = filepath.Dir(self)
-	}
-	if req.Checkpoint, err = checkpoint.Resolve(dir, dir); err != nil {
-		return err
-	}
-	if err := req.Checkpoint.Match(p.Plan); err != nil {
+	if req.Checkpoint, err = p.checkpointOf(rest); err != nil {
 		return err
 	}
 	req.Run = filepath.Dir(filepath.Clean(req.Checkpoint.Path))

@@ -6,13 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/engine"
-	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -72,18 +69,8 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	if l.End == l.Start {
 		return usagef("%s was compiled without generation", p.Plan.Model)
 	}
-	dir := ""
-	if len(rest) == 1 {
-		dir = rest[0]
-	} else if self, err := os.Executable(); err == nil {
-		dir = filepath.Dir(self)
-	}
 	r.inChat = fs.given("chat")
-	c, err := checkpoint.Resolve(dir, dir)
-	var none *fault.Error
-	if errors.As(err, &none) && none.Code == "MT0620" {
-		none.Hint = "a run writes one at its end, at the steps of `mtc run --save-every N`, and when it is interrupted; name the folder of a run that has one"
-	}
+	c, err := p.checkpointOf(rest)
 	if err != nil {
 		return err
 	}
@@ -111,9 +98,6 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	if over := int64(len(prompt)) - p.Plan.Seq; over > 0 {
 		fmt.Fprintf(errw, "note: the prompt has %d tokens; the model, compiled for seq = %d, reads the last %d\n", len(prompt), p.Plan.Seq, p.Plan.Seq)
 		prompt = prompt[over:]
-	}
-	if err := c.Match(p.Plan); err != nil {
-		return err
 	}
 	if r.known, err = hf.Vocabulary(run, p.Plan.Vocab); err != nil {
 		return err

@@ -95,13 +95,35 @@ func (p *Program) writeRunFolder(dir string, t plan.Train, packing *packedAs) er
 	return nil
 }
 
-// copyProgram copies this executable, unless it is the copy.
+// copyProgram copies this executable.
 func copyProgram(to string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	src, err := os.Open(self)
+	return copyTo(to, self, 0o777)
+}
+
+// copySchedule copies the schedule that lies beside this executable. One of another program,
+// left by an earlier run, must not stay; a program that was carried elsewhere has none.
+func copySchedule(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(dir, scheduleFile)
+	if err = copyTo(to, filepath.Join(filepath.Dir(self), scheduleFile), 0o666); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err = os.Remove(to); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// copyTo copies a file, unless that is what is there.
+func copyTo(to, from string, mode os.FileMode) error {
+	src, err := os.Open(from)
 	if err != nil {
 		return err
 	}
@@ -116,36 +138,7 @@ func copyProgram(to string) error {
 	if same, err := sameContent(src, to, a.Size()); err != nil || same {
 		return err
 	}
-	return replace(to, 0o777, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
-}
-
-// copySchedule copies the schedule that lies beside this executable. One of another program,
-// left by an earlier run, must not stay; a program that was carried elsewhere has none.
-func copySchedule(dir string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	from, to := filepath.Join(filepath.Dir(self), scheduleFile), filepath.Join(dir, scheduleFile)
-	src, err := os.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = os.Remove(to); errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	a, err := src.Stat()
-	if err != nil {
-		return err
-	}
-	if b, err := os.Stat(to); err == nil && os.SameFile(a, b) {
-		return nil
-	}
-	return replace(to, 0o666, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
+	return replace(to, mode, func(w io.Writer) error { _, err := io.Copy(w, src); return err })
 }
 
 // sameContent says whether the file at path has the content of src, which is size bytes long,
@@ -185,6 +178,26 @@ func replace(path string, mode os.FileMode, write func(w io.Writer) error) error
 		os.Remove(f.Name())
 	}
 	return err
+}
+
+// checkpointOf opens the checkpoint that a command without one of training was given: a run, a
+// checkpoint, or nothing, which is the run that this executable lies in.
+func (p *Program) checkpointOf(args []string) (*checkpoint.Checkpoint, error) {
+	dir := ""
+	if len(args) == 1 {
+		dir = args[0]
+	} else if self, err := os.Executable(); err == nil {
+		dir = filepath.Dir(self)
+	}
+	c, err := checkpoint.Resolve(dir, dir)
+	var none *fault.Error
+	if errors.As(err, &none) && none.Code == "MT0620" {
+		none.Hint = "a run writes one at its end, at the steps of `mtc run --save-every N`, and when it is interrupted; name the folder of a run that has one"
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Match(p.Plan)
 }
 
 // runDir is the folder of a run without --out: the first of runs/MODEL, runs/MODEL-2, ... that

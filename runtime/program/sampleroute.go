@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 
-	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/data"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/ops/moe"
@@ -47,17 +45,8 @@ func (p *Program) sampleRouting(args []string, out io.Writer) error {
 	case len(p.Plan.Routers) == 0:
 		return usagef("%s has no mixture of experts", p.Plan.Model)
 	}
-	dir := ""
-	if len(rest) == 1 {
-		dir = rest[0]
-	} else if self, err := os.Executable(); err == nil {
-		dir = filepath.Dir(self)
-	}
-	c, err := checkpoint.Resolve(dir, dir)
+	c, err := p.checkpointOf(rest)
 	if err != nil {
-		return err
-	}
-	if err := c.Match(p.Plan); err != nil {
 		return err
 	}
 	feed, err := data.OpenFeed(plan.Train{Data: paths, Seed: 1}, data.Shape{Vocab: p.Plan.Vocab, Batch: p.Plan.Batch, Seq: p.Plan.Seq})

@@ -130,6 +130,14 @@ func Group(n int64) string {
 	return s
 }
 
+// Count is "1 file", "2 files".
+func Count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Group(n) + " " + noun + "s"
+}
+
 // Bytes writes a size in the largest binary unit that leaves a number of 1 or more.
 func Bytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
