@@ -31,8 +31,11 @@ func (r *routerCheck) warnings(experts int64, rows op.Value, rowsAt source.Span,
 	}
 	rate, at := r.arg("rate")
 	if rate.Num() == 1 {
-		r.warn(at, "with a rate of 1 every expert aims at every token: the router chooses nothing").
-			Hint("a lower rate, 1.0 / %d for one expert a token; or a block without `moe`", max(experts, 2))
+		hint := fmt.Sprintf("a lower rate, 1.0 / %d for one expert a token; or a block without `moe`", experts)
+		if experts == 1 {
+			hint = "more experts and a lower rate, or a block without `moe`"
+		}
+		r.warn(at, "with a rate of 1 every expert aims at every token: the router chooses nothing").Hint("%s", hint)
 	}
 	if rows.Kind == op.VInt && float64(rows.Int) == mean && rows.Int < experts {
 		r.warn(rowsAt, "`rows = %d` is the mean itself: every second micro-batch has more pairs, and drops the lowest", rows.Int).
