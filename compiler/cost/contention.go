@@ -16,7 +16,7 @@ type job struct {
 // speeds says how fast each lane's job runs against running alone.
 //
 // On a GPU copies share the link's directions and, with the optimizer, host memory: the
-// profile says what is left of each rate when the others run. On a CPU every job wants the
+// profile says what is left of each rate when the others run. On a CPU every job also wants the
 // cores, a copy one of them and the others all: what is asked beyond them is shared out.
 func (m *Machine) speeds(now *running) [device.NumLanes]float64 {
 	var out [device.NumLanes]float64
@@ -60,24 +60,43 @@ func (m *Machine) speeds(now *running) [device.NumLanes]float64 {
 	return out
 }
 
-// shares shares the cores of a CPU.
+// shares shares the cores of a CPU and its memory. What two copies lose to each other, and copies and the
+// optimizer, was measured: what of it are not cores is memory. A computation counts as the optimizer does
+// for copies beside it, but loses nothing to them but cores: its operands are mostly in caches. A copy that
+// has got a core keeps it to its end, where the threads of a computation often stop to wait for each other.
 func (m *Machine) shares(now *running) [device.NumLanes]float64 {
 	var out [device.NumLanes]float64
 	cores := max(1, m.Cores.Value)
-	asked := 0.0
+	copies, wholes := 0.0, 0.0 // jobs that want one core, and all
 	for _, j := range now {
-		if j == nil {
-			continue
-		}
-		if j.copies {
-			asked++
-		} else {
-			asked += cores
+		switch {
+		case j == nil:
+		case j.copies:
+			copies++
+		default:
+			wholes++
 		}
 	}
+	core := min(1, cores/max(1, copies+min(1, wholes))) // that a copy gets
+	share := (cores - copies*core) / cores / max(1, wholes)
+	copying, updating := 1.0, 1.0 // parts of their rates that memory leaves
+	if copies > 1 {
+		copying = min(1, m.Link.Both.Value/m.Link.H2D.Value*max(1, 2/cores))
+	}
+	if wholes > 0 && copies > 0 {
+		all := (cores + 2) / cores // asked for when all three were measured
+		copying = min(copying, 1-(1-min(1, m.Link.Updating.Value/m.Link.H2D.Value*all))*copies/2)
+		updating = 1 - (1-min(1, m.Host.Copying.Value/m.Host.Optimizer.Value*all))*copies/2
+	}
 	for l, j := range now {
-		if j != nil {
-			out[l] = min(1, cores/asked)
+		switch {
+		case j == nil:
+		case j.copies:
+			out[l] = core * copying
+		case j.update:
+			out[l] = share * updating
+		default:
+			out[l] = share
 		}
 	}
 	return out

@@ -24,7 +24,8 @@ type funcKey struct {
 	template int
 	fn       plan.Func
 	decode   bool
-	squares  int64 // bytes of the gradients whose sums of squares it makes
+	squares  int64               // bytes of the gradients whose sums of squares it makes
+	adds     [plan.MaxSlabs]bool // on a CPU: the gradients that it adds to from the start
 }
 
 func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
@@ -50,7 +51,10 @@ func (c *pricer) estimate(t *plan.Task) Estimate {
 	case plan.Save, plan.Restore:
 		return c.copy(t).longer(c.times)
 	case plan.Compute:
-		k := funcKey{t.Template, t.Func, t.List == plan.Decode, 0}
+		k := funcKey{template: t.Template, fn: t.Func, decode: t.List == plan.Decode}
+		if c.m.Target == "cpu" {
+			copy(k.adds[:], t.Bind.Add)
+		}
 		if slices.Contains(t.Writes, c.squares) {
 			k.squares = c.beyond(t)
 		}
@@ -104,6 +108,13 @@ func (c *pricer) function(t *plan.Task) Estimate {
 		}
 		e.Launches += l.Times
 		e.Parts[b] += times * s
+		if c.m.Target == "cpu" && l.Grad > 0 {
+			more := times
+			if l.Grad > len(t.Bind.Add) || !t.Bind.Add[l.Grad-1] {
+				more--
+			}
+			e.Parts[ByMemory] += more * c.rates.adding(&l, s)
+		}
 	}
 	if e.Launches == 0 && t.Moved > 0 {
 		e.Parts[ByMemory] = float64(t.Moved) / c.rates.Memory.Value

@@ -153,6 +153,20 @@ func (r *Rates) rest(l *Launch) float64 {
 	return max(r.Launch.Value, 2*float64(elems)/r.Memory.Value)
 }
 
+// adding is how much longer than first a launch of a CPU takes that adds to a gradient. A product reads it;
+// a table of embeddings is not cleared then, and only the rows change that are named.
+func (r *Rates) adding(l *Launch, first float64) float64 {
+	switch {
+	case l.Shape.Class == op.Product && l.Shape.Form == "tn":
+		return r.moving("accumulate", 4*l.Shape.M*l.Shape.N*max(1, l.Shape.Count), r.Memory.Value)
+	case l.Kernel == "embed.BackwardWeight":
+		if rows := 12 * l.FLOPs; rows < l.Bytes { // of dy, read, and of as many of the table, read and written
+			return r.moving(l.Kernel, rows, r.Memory.Value) - first
+		}
+	}
+	return 0
+}
+
 // seconds is one launch, and what bounds it.
 func (r *Rates) seconds(l *Launch, cpu bool) (float64, Bound) {
 	s, b := 0.0, ByMemory

@@ -108,13 +108,57 @@ func TestCoresAreShared(t *testing.T) {
 	if end := []float64{got.Runs[0].End, got.Runs[1].End}; end[0] != 2 || end[1] != 3 {
 		t.Errorf("ends %v, want 2 and 3", end)
 	}
-	// A copy wants one core of the five asked for: 4/5 of its speed.
-	got, err = SimulateList(toyPlan(plan.Eval, compute(10, -1), copyOf(device.H2D, 8, -1)), nil, m, plan.Eval)
-	if err != nil {
-		t.Fatal(err)
+	// A copy takes one core of four: of the computation 3/4 are left. Two copies and the optimizer want six
+	// when they are measured, so where they get 2/3 of their rates memory takes nothing. Where copies get 1/3,
+	// it takes half of two copies and a quarter of one. Without another job two copies share memory alone.
+	for _, tc := range []struct {
+		both, updating float64
+		tasks          []plan.Task
+		ends           []float64
+	}{
+		{8, 8 * 2. / 3, []plan.Task{compute(10, -1), copyOf(device.H2D, 8, -1)}, []float64{1.25, 1}},
+		{8, 8 / 3., []plan.Task{compute(10, -1), copyOf(device.H2D, 8, -1)}, []float64{4 / 3., 4 / 3.}},
+		{8, 8 / 3., []plan.Task{copyOf(device.H2D, 8, -1), copyOf(device.D2H, 8, -1)}, []float64{1, 1}},
+		{4, 8 / 3., []plan.Task{copyOf(device.H2D, 8, -1), copyOf(device.D2H, 8, -1)}, []float64{2, 2}},
+	} {
+		m.Link.Both.Value, m.Link.Updating.Value = tc.both, tc.updating
+		m.Host.Copying.Value = m.Host.Optimizer.Value * 2 / 3
+		got, err := SimulateList(toyPlan(plan.Eval, tc.tasks...), nil, m, plan.Eval)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range got.Runs {
+			if math.Abs(r.End-tc.ends[r.Task]) > 1e-9 {
+				t.Errorf("%v at once, %v beside the optimizer: task %d ends %v, want %v", tc.both, tc.updating, r.Task, r.End, tc.ends[r.Task])
+			}
+		}
 	}
-	if got.Runs[0].End != 1.25 || got.Runs[1].End != 1.25 {
-		t.Errorf("ends %v and %v, want 1.25", got.Runs[0].End, got.Runs[1].End)
+}
+
+// TestGradientsAddedTo: a gradient's second contribution of a step reads the first.
+func TestGradientsAddedTo(t *testing.T) {
+	m := toy()
+	m.Target = "cpu"
+	l := Launch{Kernel: "linear.BackwardWeight", Shape: op.Shape{Class: op.Product, Form: "tn", M: 2, N: 5, K: 3}, FLOPs: 10, Times: 3, Grad: 1}
+	table := Launch{Kernel: "embed.BackwardWeight", FLOPs: 2, Bytes: 100, Times: 1, Grad: 2}
+	w := &Work{Funcs: [][][]Launch{make([][]Launch, plan.NumFuncs)}}
+	w.Funcs[0][plan.Backward] = []Launch{l, table}
+	seconds := func(target string, adds ...bool) float64 {
+		m.Target = target
+		task := plan.Task{Kind: plan.Compute, Func: plan.Backward, Lane: device.Compute, Event: -1, Bind: plan.Bind{Add: adds}}
+		got, err := Estimates(toyPlan(plan.Eval, task), w, m, plan.Eval)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got[0].Seconds
+	}
+	// Of three times two add, 40 bytes at 10 bytes/s each; the table of 100 bytes takes 10 s, its rows 2.4.
+	first, second := seconds("cpu", false, false), seconds("cpu", true, true)
+	if gpu := seconds("cuda", false, false); math.Abs(first-gpu-8) > 1e-9 {
+		t.Errorf("%v s on a CPU, %v on a GPU, want 8 s more", first, gpu)
+	}
+	if want := first + 4 - 10 + 2.4; math.Abs(second-want) > 1e-9 {
+		t.Errorf("%v s when it adds, want %v", second, want)
 	}
 }
 

@@ -25,6 +25,9 @@ type Launch struct {
 	Times  int64    `json:"times"`          // how often it runs: the head's chunks
 	Span   string   `json:"span"`           // "nano.mt:12"
 	Norm   bool     `json:"norm,omitempty"` // it norms what it reads too (op.WithNorm)
+	// Grad is 1 and the index of its task's slab whose gradient it makes; 0 where it makes none. Of its times
+	// in a step but the first it adds, and that one too where the task says so (plan.Bind.Add).
+	Grad int `json:"grad,omitempty"`
 }
 
 // WorkOf lists the launches of a program's functions.
@@ -76,6 +79,11 @@ func launch(c *ir.Call, s op.Sizes, times int64) Launch {
 	}
 	for _, k := range c.Op.Consts {
 		l.Norm = l.Norm || k.Field == "Norm" && k.Int > 0
+	}
+	for _, a := range c.Args {
+		if a.Place.Region == ir.RGradAdd {
+			l.Grad = a.Place.Index + 1
+		}
 	}
 	if c.Span.Valid() {
 		line, _ := c.Span.File.Position(c.Span.Start)

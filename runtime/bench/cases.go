@@ -22,12 +22,12 @@ type sizes struct{ b, t, d, f, v, heads, kv, hd int }
 
 func (s sizes) rows() int { return s.b * s.t }
 
-// ring is what a step of a small model of such layers goes through: state at 16 bytes a parameter, and
-// what forward keeps. A model of narrow layers stays in the caches that all cores share.
+// ring is what a step of a model of such layers goes through: state at 16 bytes a parameter, and what
+// forward keeps. A model of narrow layers stays in the caches that all cores share; wide ones are deep.
 func (s sizes) ring() int64 {
-	const layers = 4
+	layers := max(4, s.d/64)
 	params, kept := s.d*(4*s.d+3*s.f), s.rows()*(8*s.d+3*s.f)
-	return layers * int64(16*params+4*kept)
+	return int64(layers) * int64(16*params+4*kept)
 }
 
 // modelSizes are those of small and large models that fit the target's speed.

@@ -16,9 +16,9 @@ import (
 func (b *bencher) host() error {
 	b.progress("the optimizer by threads, fresh memory")
 	cores := runtime.GOMAXPROCS(0)
-	elems := int64(8 << 20)
-	if cores > 4 {
-		elems = 32 << 20
+	elems := int64(32 << 20) // 512 MiB: in no cache
+	if b.r.HostMemory > 0 && b.r.HostMemory < 8<<30 {
+		elems = 8 << 20
 	}
 	if b.o.Quick {
 		elems = 1 << 16

@@ -104,6 +104,18 @@ const (
 	latest    = 70 * time.Second
 )
 
+// nearRing is how much a step of narrow or wide layers goes through between the making of a value and its
+// use, some operands of products: more than a core keeps by itself, and less than all of them share.
+const nearRing = 16 << 20
+
+// places is how many operands of so many bytes lie in a room.
+func places(bytes, room int64) int64 {
+	if bytes == 0 {
+		return 1
+	}
+	return max(1, room/bytes)
+}
+
 // kernel times a case: batches, each as the time of one launch.
 func (b *bencher) kernel(k kase, m *memory, q device.Queue) ([]time.Duration, error) {
 	m.reset()
@@ -116,15 +128,25 @@ func (b *bencher) kernel(k kase, m *memory, q device.Queue) ([]time.Duration, er
 	if m.used > m.size || m.far != nil && m.far.used > m.far.size {
 		return nil, nil
 	}
-	// more makes launches whose old operands lie elsewhere, as many as are going to run and have room.
-	more := func(n int) {
-		for far := m.far; far != nil && len(launches) < n; {
-			one := far.used / int64(len(launches))
-			if one == 0 || far.used+one > far.size || k.ring > 0 && far.used+one > k.ring {
-				return
+	// more makes launches whose operands lie elsewhere, as many as are going to run or have room, and goes
+	// round where one kind of them needs less of it.
+	more := func(int) {}
+	if m.far != nil {
+		near, old, room, ring := m.used, m.far.used, min(m.size, nearRing), m.far.size
+		if k.ring > 0 {
+			ring = min(ring, k.ring)
+		}
+		most := int(max(places(near, room), places(old, ring)))
+		more = func(n int) {
+			for len(launches) < min(n, most) {
+				if m.used+near > room {
+					m.again()
+				}
+				if m.far.used+old > ring {
+					m.far.again()
+				}
+				launches = append(launches, k.setup(m))
 			}
-			m.again()
-			launches = append(launches, k.setup(m))
 		}
 	}
 	at := 0
@@ -193,6 +215,9 @@ func (b *bencher) room(all []kase) (*memory, error) {
 		if m.used <= limit {
 			most = max(most, m.used)
 		}
+	}
+	if b.o.Target == "cpu" && !b.o.Quick {
+		most = max(most, min(nearRing, limit/2))
 	}
 	m, err := newMemory(b.dev, device.DeviceMemory, most, act)
 	if err != nil || b.o.Target != "cpu" {

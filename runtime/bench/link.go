@@ -11,7 +11,10 @@ func (b *bencher) link() error {
 	b.progress("copies and the optimizer, alone and together")
 	size, elems := int64(256<<20), int64(48<<20)
 	if b.o.Target == "cpu" {
-		size, elems = 32<<20, 8<<20
+		size, elems = 128<<20, 32<<20 // what is moved should not be in a cache
+		if b.r.HostMemory > 0 && b.r.HostMemory < 8<<30 {
+			size, elems = 32<<20, 8<<20
+		}
 	}
 	if b.o.Quick {
 		size, elems = 1<<20, 1<<18

@@ -9,17 +9,21 @@ import (
 )
 
 // typical is the time of a launch by its batches in each round. Of one round it is the second shortest, so
-// that neither a disturbance nor a lucky one decides. Of several it is the middle one of their middles: the
-// least is that of a moment of high clock, which a step of seconds does not have.
+// that neither a disturbance nor a lucky one decides. Of several it is the middle one of their means: the
+// least is that of a moment of high clock, which a step of seconds does not have, and a step has slow
+// moments too. A batch counts with half as much again as the middle one at most.
 func typical(rounds ...[]time.Duration) time.Duration {
 	var each []time.Duration
 	for _, times := range rounds {
 		slices.Sort(times)
-		at := len(times) / 2
 		if len(rounds) == 1 {
-			at = min(1, len(times)-1)
+			return times[min(1, len(times)-1)]
 		}
-		each = append(each, times[at])
+		var sum time.Duration
+		for _, t := range times {
+			sum += min(t, times[len(times)/2]*3/2)
+		}
+		each = append(each, sum/time.Duration(len(times)))
 	}
 	slices.Sort(each)
 	return each[len(each)/2]

@@ -27,25 +27,34 @@ func (s sizes) products(act tensor.DType) []kase {
 	if act == tensor.F32 {
 		head.t = min(s.rows(), 256)
 	}
-	return append(out, head.product(act, s.d, s.v)...)
+	// The three of a chunk of the head follow each other: its table and its logits were just in use.
+	return append(out, head.productOf(act, s.d, s.v, (*memory).acts)...)
 }
 
 func (s sizes) product(act tensor.DType, in, out int) []kase {
+	return s.productOf(act, in, out, (*memory).old)
+}
+
+// productOf is a product, its gradients, and where its weight, its result and what is kept of it lie.
+func (s sizes) productOf(act tensor.DType, in, out int, old func(m *memory, n int) device.Ptr) []kase {
 	r := s.rows()
 	c := call(linear.Def, act, s, map[string]int{"x": in}, map[string]op.Value{"out": *op.IntValue(int64(out))})
 	return []kase{
 		s.make(c, "Forward", func(m *memory) func(device.Queue) {
-			a := linear.ForwardArgs{X: m.acts(r * in), Weight: m.old(in * out), Y: m.old(r * out), Rows: r, In: in, Out: out}
+			a := linear.ForwardArgs{X: m.acts(r * in), Weight: old(m, in*out), Y: old(m, r*out), Rows: r, In: in, Out: out}
 			return func(q device.Queue) { linear.Forward(q, a) }
 		}),
 		s.make(c, "BackwardInput", func(m *memory) func(device.Queue) {
 			dx := m.acts(r * in)
-			a := linear.BackwardInputArgs{Weight: m.old(in * out), DY: m.acts(r * out), DX: dx, Rows: r, In: in, Out: out}
+			a := linear.BackwardInputArgs{Weight: old(m, in*out), DY: m.acts(r * out), DX: dx, Rows: r, In: in, Out: out}
 			return func(q device.Queue) { linear.BackwardInput(q, a) }
 		}),
 		s.make(c, "BackwardWeight", func(m *memory) func(device.Queue) {
 			dw := m.oldF32(in * out)
-			a := linear.BackwardWeightArgs{X: m.old(r * in), DY: m.acts(r * out), DWeight: dw, AddDWeight: dw, Rows: r, In: in, Out: out}
+			a := linear.BackwardWeightArgs{X: old(m, r*in), DY: m.acts(r * out), DWeight: dw, Rows: r, In: in, Out: out}
+			if m.far == nil { // on a CPU a step's first gradient is measured, and cost counts what is read to add to it
+				a.AddDWeight = dw
+			}
 			return func(q device.Queue) { linear.BackwardWeight(q, a) }
 		}),
 	}

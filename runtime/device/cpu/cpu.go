@@ -111,8 +111,9 @@ func (d *Device) Alloc(m device.Memory, bytes int64) (device.Ptr, error) {
 	return device.Ptr{Arena: n + 1}, nil
 }
 
-// largeArena is from how many bytes on an arena has large pages, all taken at once.
-const largeArena = 64 << 20
+// From how many bytes on an arena has large pages (moments in small ones take four times as long to
+// update), and from how many on all are taken at once.
+const hugePages, largeArena = 4 << 20, 64 << 20
 
 // zeroed returns n bytes of Go memory on an Align boundary.
 func zeroed(n int64) (b []byte, err error) {
@@ -122,7 +123,7 @@ func zeroed(n int64) (b []byte, err error) {
 		}
 	}()
 	b = make([]byte, n+Align)
-	if n >= largeArena {
+	if n >= hugePages {
 		huge(b)
 	}
 	skip := int64(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % Align)
