@@ -9,11 +9,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/data"
 	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -42,6 +42,8 @@ type calibrationReport struct {
 	LossBefore float64           `json:"loss_before"`
 	LossAfter  float64           `json:"loss_after"`
 	Layers     []calibratedLayer `json:"layers"`
+
+	best string // the checkpoint that was written, where it is weights alone
 }
 
 // calibrate is the calibrate command: it recomputes the cutoffs of a run's routers on given data
@@ -91,6 +93,10 @@ func (p *Program) calibrate(args []string, out, errw io.Writer) error {
 	if err := checkpoint.Fresh(r.out); err != nil {
 		return err
 	}
+	best := filepath.Join(r.out, checkpoint.BestFolder)
+	if _, err := os.Stat(best); err == nil {
+		return fault.New("MT0626", best, "the folder holds the best weights of a run").Help("give another folder with --out")
+	}
 	feed, err := data.OpenFeed(plan.Train{Data: r.data, Seed: 1}, data.Shape{Vocab: p.Plan.Vocab, Batch: p.Plan.Batch, Seq: p.Plan.Seq, Shared: p.Plan.Documents})
 	if err != nil {
 		return err
@@ -118,6 +124,9 @@ func (p *Program) calibrate(args []string, out, errw io.Writer) error {
 	}
 	if err := p.writeCalibrated(e, c, run, &r, whole); err != nil {
 		return err
+	}
+	if !whole {
+		report.best = best
 	}
 	if r.json {
 		text, err := json.MarshalIndent(report, "", "  ")
@@ -231,5 +240,9 @@ func (r *calibrationReport) print(w io.Writer) {
 		a, b := &l.Before, &l.After
 		fmt.Fprintf(w, "%-*s %8.3f %7.3f %7.3f %6.1f%% %6.1f%% %7.2f %7.2f\n", width, l.Name, a.Target, a.Mean, b.Mean, 100*a.None, 100*b.None, a.MaxVio, b.MaxVio)
 	}
-	fmt.Fprintf(w, "\nnext:\n  %s generate --prompt \"TEXT\"\n", strings.TrimSpace(filepath.Join(r.Out, FileName())))
+	of := ""
+	if r.best != "" { // it is not the newest of its folder: there is none
+		of = fault.Shell(r.best) + " "
+	}
+	fmt.Fprintf(w, "\nnext:\n  %s generate %s--prompt \"TEXT\"\n", fault.Shell(filepath.Join(r.Out, FileName())), of)
 }
