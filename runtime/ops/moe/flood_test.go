@@ -63,3 +63,17 @@ func TestRowsAreCapped(t *testing.T) {
 		}
 	}
 }
+
+// TestCapacityOfARoundedRate: 0.7 is below itself in f32, and of 10 tokens still 7.
+func TestCapacityOfARoundedRate(t *testing.T) {
+	l := newLayer(t, moe.SelectArgs{Experts: 2, Slots: 2, Rate: 0.7, EMA: 0.9, Capacity: 0, Start: -9}, 1, 10, 4, 4)
+	k := l.tokens(10)
+	l.fill(3, k)
+	l.scalar(plan.ScalarRoute, moe.RouteTrain)
+	l.logitsOf(k)
+	l.route(k)
+	l.sync()
+	if w := view[int32](l, k.routing, 3); w[1] != 7 || w[2] != 14 {
+		t.Errorf("experts have %d and %d tokens, each should have 7", w[1], w[2]-w[1])
+	}
+}

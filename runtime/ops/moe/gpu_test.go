@@ -23,6 +23,7 @@ var gpuRouters = []struct {
 	{"threshold, causal", moe.SelectArgs{Experts: 40, Slots: 40, Rate: 0.05, EMA: 0.99, Capacity: -1, Causal: 10}},
 	{"threshold, flooded", moe.SelectArgs{Experts: 8, Slots: 2, Rate: 0.2, EMA: 0.9, Capacity: -1, Start: -9}},
 	{"threshold, capacity", moe.SelectArgs{Experts: 5, Slots: 5, Rate: 0.3, EMA: 0.9, Capacity: 0.1, Start: 0.2}},
+	{"threshold, capacity of a rate that f32 rounds", moe.SelectArgs{Experts: 3, Slots: 3, Rate: 0.7, EMA: 0.9, Start: -9}},
 	{"expert choice, sequence", moe.SelectArgs{Experts: 6, Slots: 6, Rate: 0.25, EMA: 0.9, Capacity: -1, Pool: moe.Sequence, Choice: -1}},
 	{"expert choice, micro, 2 steps", moe.SelectArgs{Experts: 6, Slots: 3, Rate: 0.4, EMA: 0.9, Capacity: -1, Pool: moe.Micro, Choice: 2}},
 	{"expert choice, step", moe.SelectArgs{Experts: 6, Slots: 6, Rate: 0.25, EMA: 0.9, Capacity: -1, Pool: moe.Step, Choice: -1, Observed: true}},
