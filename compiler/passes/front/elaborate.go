@@ -63,6 +63,7 @@ type nodeInfo struct {
 	op      string                 // the operator of the text, "" for a call
 	inits   source.Span            // of the `init` argument
 	expert  string                 // path of the experts that the op belongs to: "moe.expert"; "" outside
+	slots   int64                  // rows a token of their mixture
 	written string                 // what the text calls the op, where another takes its place
 	bad     bool
 }

@@ -227,7 +227,7 @@ func (f *frame) node(call *op.Call, in []*val, info *nodeInfo, span source.Span)
 		if !f.expert.adapt(f, call, &in, info, span) {
 			return bad()
 		}
-		info.expert = f.expert.path
+		info.expert, info.slots = f.expert.path, f.expert.attr["slots"].Int
 	}
 	info.unit, info.prefix, info.chain = u, f.prefix, f.chain
 	n := &ir.Node{Call: call, Span: span, Label: info.name.Name, Out: &ir.Value{Span: span}}

@@ -145,7 +145,7 @@ func (s *State) argError(n *ir.Node, info *nodeInfo, err error) {
 // operandError is a shape error of an operator: both sides with their shapes.
 func (s *State) operandError(n *ir.Node, info *nodeInfo, ae *op.ArgError) {
 	c := n.Call
-	x, y := c.In[0], c.In[1]
+	x, y := info.row(c.In[0]), info.row(c.In[1])
 	xs, ys := info.args[c.Inputs[0]], info.args[c.Inputs[1]]
 	var message string
 	switch info.op {
@@ -171,6 +171,14 @@ func (s *State) operandError(n *ir.Node, info *nodeInfo, ae *op.ArgError) {
 	default:
 		d.Hint("the operands of `%s` have one shape", info.op)
 	}
+}
+
+// row is a type as the text of an expert's block has it: of one row of a token, where memory is made for several.
+func (i *nodeInfo) row(t tensor.Type) tensor.Type {
+	if n := len(t.Shape) - 1; i.slots > 1 && n >= 0 && t.Shape[n].N%i.slots == 0 {
+		t.Shape = t.Shape.WithLast(tensor.Dim{N: t.Shape[n].N / i.slots})
+	}
+	return t
 }
 
 // from says where a value came from that no op of the unit made.
