@@ -101,7 +101,7 @@ func (b *bencher) kernels() error {
 // when a measurement has taken latest, and leave out cases whose launches take long.
 const (
 	cpuRounds = 3
-	latest    = 70 * time.Second
+	latest    = 80 * time.Second
 )
 
 // nearRing is how much a step of narrow or wide layers goes through between the making of a value and its

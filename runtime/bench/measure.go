@@ -9,7 +9,7 @@ import (
 )
 
 // typical is the time of a launch by its batches in each round. Of one round it is the second shortest, so
-// that neither a disturbance nor a lucky one decides. Of several it is the middle one of their means: the
+// that neither a disturbance nor a lucky one decides. Of several it is the middle one of their means, of two the lower: the
 // least is that of a moment of high clock, which a step of seconds does not have, and a step has slow
 // moments too. A batch counts with half as much again as the middle one at most.
 func typical(rounds ...[]time.Duration) time.Duration {
@@ -26,7 +26,7 @@ func typical(rounds ...[]time.Duration) time.Duration {
 		each = append(each, sum/time.Duration(len(times)))
 	}
 	slices.Sort(each)
-	return each[len(each)/2]
+	return each[(len(each)-1)/2]
 }
 
 // measure is the time of one launch by batches that are long against the time to wait for them.
