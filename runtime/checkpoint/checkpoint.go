@@ -233,9 +233,9 @@ func advise(path string, err error) error {
 		return err
 	}
 	if good := previous(path); good != "" {
-		return f.Help("the newest whole one before it is %s; `mtc run --resume=%s` goes on from there", filepath.Base(good), filepath.Base(good))
+		return f.Help("the newest whole one before it is %s; `mtc run ... --resume=%s` goes on from there", filepath.Base(good), filepath.Base(good))
 	}
-	return f.Help("there is no whole checkpoint before it: restore this one from a copy, or start again in another folder, `mtc run --out DIR`")
+	return f.Help("there is no whole checkpoint before it: restore this one from a copy, or start again in another folder, `mtc run ... --out DIR`")
 }
 
 // strict decodes one JSON value that has no unknown keys and nothing after it.

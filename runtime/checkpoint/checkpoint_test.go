@@ -153,7 +153,7 @@ func TestLatestGoesByNumber(t *testing.T) {
 	_, err := Resolve(dir, "31")
 	wantFault(t, "missing step", err, "MT0620", "step 31", "step-000030, step-999999")
 	_, err = Resolve(dir, filepath.Join(dir, "nowhere"))
-	wantFault(t, "missing folder", err, "MT0620", "`mtc run --out DIR` starts one")
+	wantFault(t, "missing folder", err, "MT0620", "`mtc run ... --out DIR` starts one")
 	_, err = Latest(t.TempDir())
 	wantFault(t, "empty folder", err, "MT0620")
 }
@@ -405,7 +405,7 @@ func TestFullDiskLeavesTheLastGoodOne(t *testing.T) {
 		m := newMemory(2)
 		_, err := Save(dir, state(2), FromSlabs(m.plan, m.view), 1)
 		create = func(path string) (syncWriter, error) { return os.Create(path) }
-		wantFault(t, fmt.Sprint(room), err, "MT0623", "step 2", "no space left", "MB", "step-000001 is untouched", "`mtc run --resume --out "+dir+"`")
+		wantFault(t, fmt.Sprint(room), err, "MT0623", "step 2", "no space left", "MB", "step-000001 is untouched", "`mtc run ... --resume --out "+dir+"`")
 		var f *fault.Error
 		if errors.As(err, &f) && f.ExitCode() != 3 {
 			t.Errorf("exit code %d for a full disk", f.ExitCode())

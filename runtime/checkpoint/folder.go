@@ -70,7 +70,7 @@ func Latest(dir string) (*Checkpoint, error) {
 	}
 	if len(all) == 0 {
 		return nil, fault.New("MT0620", dir, "there is no checkpoint here").
-			Help("give the folder of a run that has written one; `mtc run --out DIR` starts one")
+			Help("give the folder of a run that has written one; `mtc run ... --out DIR` starts one")
 	}
 	return Open(all[len(all)-1].Path)
 }
@@ -120,7 +120,7 @@ func Fresh(dir string) error {
 		return err
 	}
 	return fault.New("MT0626", dir, "the folder holds a run with checkpoints up to step %d", all[len(all)-1].Step).
-		Help("give another folder with --out; `mtc run --resume` goes on with a run")
+		Help("give another folder with --out; `mtc run ... --resume` goes on with a run")
 }
 
 // Newest refuses to continue from a checkpoint that has later whole ones beside it in dir: they
@@ -139,7 +139,7 @@ func Newest(dir string, step int64) error {
 			continue
 		}
 		return fault.New("MT0626", dir, "going on from step %d would leave %s behind as the newest", step, filepath.Base(last.Path)).
-			Help("remove or rename the later ones first, or give another folder, `mtc run --out DIR --resume=%s`", fault.Shell(filepath.Join(dir, folderName(step))))
+			Help("remove or rename the later ones first, or give another folder, `mtc run ... --out DIR --resume=%s`", fault.Shell(filepath.Join(dir, folderName(step))))
 	}
 	return nil
 }

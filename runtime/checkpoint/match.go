@@ -26,10 +26,10 @@ func (c *Checkpoint) Match(p *plan.Plan) error {
 	what := strings.Join(diffs, "; ")
 	if c.State.Model == p.Model {
 		return fault.New("MT0622", c.Path, "the checkpoint is of another %s than this program's %s: %s", c.State.Model, p.Model, what).
-			Help("compile the .mt it was trained from, a copy lies in its run folder, or train in another folder, `mtc run --out DIR`")
+			Help("compile the .mt it was trained from, a copy lies in its run folder, or train in another folder, `mtc run ... --out DIR`")
 	}
 	return fault.New("MT0622", c.Path, "the checkpoint is of model %s, this program's is %s: %s", c.State.Model, p.Model, what).
-		Help("give the folder of a run of %s, or train in another folder, `mtc run --out DIR`", p.Model)
+		Help("give the folder of a run of %s, or train in another folder, `mtc run ... --out DIR`", p.Model)
 }
 
 // differences says how the checkpoint's model differs from the plan's: in values of its text

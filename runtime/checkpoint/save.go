@@ -200,7 +200,7 @@ func notWritten(dir string, step int64, files []File, err error) error {
 	kept, then := "no earlier checkpoint is there", "start again"
 	if good := previous(filepath.Join(dir, folderName(step))); good != "" {
 		kept = filepath.Base(good) + " is untouched"
-		then = fmt.Sprintf("`mtc run --resume --out %s`", fault.Shell(dir))
+		then = fmt.Sprintf("`mtc run ... --resume --out %s`", fault.Shell(dir))
 	}
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		if errors.Is(err, full) {
