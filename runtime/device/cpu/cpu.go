@@ -111,7 +111,7 @@ func (d *Device) Alloc(m device.Memory, bytes int64) (device.Ptr, error) {
 	return device.Ptr{Arena: n + 1}, nil
 }
 
-// From how many bytes on an arena has large pages (moments in small ones take four times as long to
+// From how many bytes on an arena has large pages (moments in small ones take half as long again to
 // update), and from how many on all are taken at once.
 const hugePages, largeArena = 4 << 20, 64 << 20
 
