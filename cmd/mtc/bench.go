@@ -92,6 +92,9 @@ func (b *benchCmd) run(ctx context.Context, e *env) error {
 		}
 	}
 	if b.asJSON {
+		if m.Load != "" {
+			fmt.Fprintf(e.err, "warning: %s while it was measured; run `mtc bench` again when the machine is idle\n", m.Load)
+		}
 		_, err := e.out.Write(text)
 		return err
 	}

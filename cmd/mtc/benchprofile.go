@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -35,6 +36,7 @@ func profileOf(results []*bench.Result, now time.Time) *cost.Machine {
 	}
 	for _, r := range results {
 		m.Rates[r.Precision] = ratesOf(r, source)
+		m.Load = cmp.Or(m.Load, r.Load)
 	}
 	return m
 }
@@ -112,6 +114,11 @@ func writeProfile(w io.Writer, m *cost.Machine) {
 		row("disk", "%s read, %s written", rate(m.Disk.Read), rate(m.Disk.Write))
 	}
 	row("from", "%s", m.Link.H2D.Source)
+	if m.Load != "" {
+		for i, line := range wrapped(m.Load+" while it was measured: its figures are too low; run `mtc bench` again when the machine is idle", 64) {
+			row([]string{"warning", ""}[min(i, 1)], "%s", line)
+		}
+	}
 }
 
 // rateRange are the smallest and the largest rate of a table.

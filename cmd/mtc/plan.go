@@ -101,6 +101,7 @@ type planJSON struct {
 	Params  int64  `json:"params"`
 	Trained int64  `json:"trained,omitempty"` // where not all learn
 	Machine string `json:"machine"`
+	Load    string `json:"machine_load,omitempty"` // what else used it while it was measured
 	Target  string `json:"target"`
 
 	Device      int64 `json:"device_bytes"`
@@ -135,7 +136,7 @@ type otherJSON struct {
 func planReport(c *planner.Choice) planJSON {
 	p, t := c.Plan, c.Timeline
 	r := planJSON{
-		Model: p.Model, Params: p.NumParams, Machine: c.Machine.Name, Target: p.Target,
+		Model: p.Model, Params: p.NumParams, Machine: c.Machine.Name, Load: c.Machine.Load, Target: p.Target,
 		Device: c.DevicePeak, DeviceLimit: c.DeviceLimit, Host: c.HostPeak, HostLimit: c.HostLimit,
 		Tokens: p.Batch * p.Seq, Seconds: t.Seconds, Rate: t.Rate, FLOPs: c.FLOPs() / t.Seconds,
 		Trained: trained(p), Steps: p.Train.Steps, RunSeconds: float64(p.Train.Steps) * t.Seconds,
@@ -174,6 +175,9 @@ func writePlan(w io.Writer, c *planner.Choice) {
 	}
 	fmt.Fprintf(w, "%s (%s): %s parameters, on %s\n", p.Model, p.Source, telemetry.Group(p.NumParams), c.Machine.Name)
 	row("machine", "%s", c.Machine.Title)
+	if r.Load != "" {
+		row("warning", "%s while the machine was measured: its figures are too low", r.Load)
+	}
 	fits := fmt.Sprintf("host %s of %s", telemetry.Bytes(r.Host), telemetry.Bytes(r.HostLimit))
 	if p.Target != "cpu" {
 		beyond := ""

@@ -20,6 +20,10 @@ type Machine struct {
 	Link  Link              `json:"link"`
 	Host  Host              `json:"host"`
 	Disk  Disk              `json:"disk"`
+
+	// Load says what else used the machine while it was measured, which makes its figures too low; "" where
+	// nothing to speak of did, or nobody looked.
+	Load string `json:"load,omitempty"`
 }
 
 // Figure is a number and where it is from: "measured 2026-11-29 by `mtc bench`", "data

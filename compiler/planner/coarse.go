@@ -97,16 +97,30 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 // coarse is a candidate's step in seconds, simulated with few micro-batches; of many groups, those that are left out take
 // as long as one more does. 0: there is no such plan.
 func (s *search) coarse(c *candidate) (float64, error) {
-	groups := min(c.groups, 3)
-	x, err := s.coarseStep(c, groups)
-	if err != nil || x == 0 || groups == c.groups {
-		return x, err
+	key := fmt.Sprintf("%p %+v", c.v, c.options(s))
+	if x, ok := s.coarseOf[key]; ok {
+		return x, nil
 	}
-	y, err := s.coarseStep(c, groups-1)
-	if err != nil || y == 0 {
+	x, err := s.coarseWhole(c)
+	if err == nil {
+		s.coarseOf[key] = x
+	}
+	return x, err
+}
+
+func (s *search) coarseWhole(c *candidate) (float64, error) {
+	if c.groups <= 3 {
+		return s.coarseStep(c, c.groups)
+	}
+	two, err := s.coarseStep(c, 2) // the plan is at hand from measuring
+	if err != nil || two == 0 {
 		return 0, err
 	}
-	return x + float64(c.groups-groups)*max(0, x-y), nil
+	three, err := s.coarseStep(c, 3)
+	if err != nil || three == 0 {
+		return 0, err
+	}
+	return three + float64(c.groups-3)*max(0, three-two), nil
 }
 
 func (s *search) coarseStep(c *candidate, groups int64) (float64, error) {

@@ -54,6 +54,8 @@ type Choice struct {
 	// Others are the plans that were simulated and lost, the fastest first.
 	Others []Other
 	Why    []Reason
+
+	from *candidate
 }
 
 // Other is a plan that was simulated and not chosen.
@@ -104,6 +106,7 @@ type search struct {
 		plan *plan.Plan
 		err  error
 	} // the last of them
+	coarseOf   map[string]float64 // what was simulated by short steps, by variant and options
 	considered int
 	feasible   bool // only whether anything fits is asked
 	first      *compiler.Prepared
@@ -119,7 +122,7 @@ func newSearch(ctx context.Context, r Request, diags *diag.List) (*search, error
 
 // start fills in what the machine says.
 func start(ctx context.Context, r Request) *search {
-	s := &search{ctx: ctx, r: r, m: r.Machine, device: r.Device, host: r.Host}
+	s := &search{ctx: ctx, r: r, m: r.Machine, device: r.Device, host: r.Host, coarseOf: map[string]float64{}}
 	if s.r.Options.Target == "" {
 		s.r.Options.Target = s.m.Target
 	}
@@ -311,6 +314,17 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 	if won == nil {
 		return nil, nil
 	}
+	if !s.r.Quick {
+		x, err := s.improve(won)
+		if err != nil {
+			return nil, err
+		}
+		if x != nil {
+			others = append(others, Other{won.Options, won.Timeline.Seconds})
+			won = x
+			built++
+		}
+	}
 	slices.SortStableFunc(others, func(a, b Other) int {
 		switch {
 		case a.Seconds < b.Seconds:
@@ -344,7 +358,7 @@ func (s *search) build(c *candidate) (*Choice, error) {
 		return nil, err
 	}
 	d, h := Need(p, s.m)
-	return &Choice{Options: c.options(s), Plan: p, Work: low.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy}, nil
+	return &Choice{Options: c.options(s), Plan: p, Work: low.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy, from: c}, nil
 }
 
 // whole is the plan of a candidate's whole step; nil when it does not fit. What has no room is

@@ -14,8 +14,9 @@ import (
 
 // Comparison is a measured step beside the prediction of it. Times are seconds a step.
 type Comparison struct {
-	Machine string  `json:"machine"` // of the prediction
-	Device  string  `json:"device"`  // of the measurement
+	Machine string  `json:"machine"`                // of the prediction
+	Load    string  `json:"machine_load,omitempty"` // what else used it while its profile was measured
+	Device  string  `json:"device"`                 // of the measurement
 	Steps   int     `json:"steps"`
 	Step    Pair    `json:"step"`
 	Waiting Pair    `json:"waiting"` // of the compute lane, for anything
@@ -89,6 +90,9 @@ func Compare(predicted, measured *Step) *Comparison {
 		Step:   Pair{predicted.Line.Seconds, measured.Line.Seconds},
 		Memory: used(predicted, m),
 		Lanes:  []Laned{}, Kinds: []Kinds{}, Worst: []Kinds{},
+	}
+	if predicted.Machine != nil {
+		c.Load = predicted.Machine.Load
 	}
 	for l := range device.NumLanes {
 		a, b := predicted.Line.Lanes[l], measured.Line.Lanes[l]
@@ -239,6 +243,12 @@ func overlapOf(t *Step, lane, other string) float64 {
 
 // Write prints the comparison.
 func (c *Comparison) Write(w io.Writer) {
+	if c.Load != "" {
+		for _, line := range fold("warning: "+c.Load+" while "+c.Machine+" was measured: predictions by it are too slow", Width) {
+			fmt.Fprintln(w, line)
+		}
+		fmt.Fprintln(w)
+	}
 	const format = "%-11s %-7s %5s %9s %9s %7s %12s %12s"
 	fmt.Fprintf(w, format+"\n", "", "lane", "tasks", "predicted", "measured", "off", "reached", "profile")
 	row := func(name, lane, tasks string, p Pair, reached, profile string) {

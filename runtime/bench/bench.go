@@ -47,6 +47,8 @@ type Result struct {
 	DiskRead   float64   `json:"disk_read"`
 
 	Seconds float64 `json:"seconds"` // that measuring took
+	// Load says what else used the processors meanwhile; "" where nothing to speak of did.
+	Load string `json:"load,omitempty"`
 }
 
 // Kernel is a launcher at a size.
@@ -104,6 +106,7 @@ func Run(dev device.Device, o Options) (*Result, error) {
 	if o.Clock == nil {
 		o.Clock = func() time.Duration { return time.Since(start) }
 	}
+	loaded := loadNow()
 	b := &bencher{dev: dev, o: o, r: r, start: start}
 	for _, part := range []struct {
 		name string
@@ -118,7 +121,7 @@ func Run(dev device.Device, o Options) (*Result, error) {
 			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	r.Seconds = time.Since(start).Seconds()
+	r.Seconds, r.Load = time.Since(start).Seconds(), loaded()
 	return r, nil
 }
 
