@@ -22,20 +22,22 @@ var forwardCUDA = &device.Source{
 const (
 	bins    = 512
 	binBits = 9
-	chunk   = 512
+	chunk   = 1024
 	tile    = 64
 	width   = 4 // COLUMNS
 )
 
-// Up to sortRows rows are sorted by one block, which has sortShared bytes of shared memory: ids, rows,
-// and counts of 32 warps.
+// Up to sortRows rows of small enough ids are grouped by one launch, whose blocks have sortShared bytes of
+// shared memory: ids, rows, and counts of 32 warps.
 const (
+	groups     = 128
+	groupTable = 1 << 26
 	sortRows   = 8192
 	sortShared = 4*sortRows + 2*sortRows + 2*bins*32
 	sortStatic = 1 << 10 // more than its static shared memory
 )
 
-// chains are the launches by the passes of the sort, 0 for that of one block, and by whether the table
+// chains are the launches by the passes of the sort, 0 for that of one launch, and by whether the table
 // is begun: it is not where what is added to is the table itself.
 var chains [4][2]*device.Source
 
@@ -52,7 +54,7 @@ var backwardWeightCUDA = &device.Source{Pick: func(t device.Target, a *device.Ar
 	for passes < 3 && (a.I[1]-1)>>(binBits*passes) != 0 {
 		passes++
 	}
-	if a.I[0] <= sortRows && sortShared+sortStatic <= int64(t.Shared) {
+	if a.I[0] <= sortRows && a.I[1] <= groupTable && sortShared+sortStatic <= int64(t.Shared) {
 		passes = 0
 	}
 	if a.P[2] == a.P[3] {
@@ -67,12 +69,11 @@ func chain(passes int, start bool) *device.Source {
 		launches = append(launches, device.Source{Func: "embed_start", Grid: table})
 	}
 	if passes == 0 {
-		launches = append(launches, device.Source{Func: "embed_sort", Grid: sorter})
+		launches = append(launches, device.Source{Func: "embed_group", Grid: grouper})
 	}
 	for p := range passes {
 		n := string(rune('0' + p))
-		launches = append(launches, device.Source{Func: "embed_count" + n, Grid: chunks},
-			device.Source{Func: "embed_scan" + n, Grid: one}, device.Source{Func: "embed_place" + n, Grid: chunks})
+		launches = append(launches, device.Source{Func: "embed_count" + n, Grid: chunks}, device.Source{Func: "embed_place" + n, Grid: chunks})
 	}
 	launches = append(launches, device.Source{Func: "embed_tiles", Grid: tiles, Work: work}, device.Source{Func: "embed_join", Grid: tiles})
 	var next *device.Source
@@ -86,13 +87,11 @@ func chain(passes int, start bool) *device.Source {
 // table goes over the whole table.
 func table(a *device.Args) device.Grid { return grid.Elements(a.I[1] * a.I[2]) }
 
-func chunks(a *device.Args) device.Grid { return grid.Of(ceil(a.I[0], chunk), 32) }
+func chunks(a *device.Args) device.Grid { return grid.Of(ceil(a.I[0], chunk), chunk) }
 
-func sorter(*device.Args) device.Grid {
-	return device.Grid{X: 1, Y: 1, Z: 1, Threads: 1024, Shared: sortShared}
+func grouper(*device.Args) device.Grid {
+	return device.Grid{X: groups, Y: 1, Z: 1, Threads: 1024, Shared: sortShared}
 }
-
-func one(*device.Args) device.Grid { return grid.Of(1, 1024) }
 
 // tiles cuts the columns into equal slices of up to 256 threads with 4 columns each.
 func tiles(a *device.Args) device.Grid {

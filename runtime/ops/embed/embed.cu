@@ -29,8 +29,8 @@ extern "C" __global__ void __launch_bounds__(256) embed_forward(Args a) {
 // dweight[v] = add[v] + the sum of dy over the rows whose id is v, in the order of the rows.
 //
 //  1. embed_start      dweight = add, or 0 (left out when they share memory)
-//  2. embed_count, _scan, _place, once for each 9 bits of an id: a stable sort of the rows by id; for few
-//                      rows embed_sort does it in one launch
+//  2. embed_count and _place, once for each 9 bits of an id: a stable sort of the rows by id; for few
+//                      rows embed_group brings those of an id together in one launch
 //  3. embed_tiles      walks tiles of 64 sorted rows. A run of one id that lies within a tile goes
 //                      to dweight; what a longer run has in a tile goes to scratch memory
 //  4. embed_join       adds up those runs, each at the tile where it starts
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(256) embed_forward(Args a) {
 
 #define BINS 512
 #define BIN_BITS 9
-#define CHUNK 512  // rows that one warp places
+#define CHUNK 1024  // rows that one block places, a thread each
 #define TILE 64
 #define COLUMNS 4  // of a thread: 16 bytes of the table's gradient
 
@@ -69,22 +69,11 @@ __device__ __forceinline__ int passes(i64 v) {
     return n;
 }
 
-// entries are what a warp has of a chunk, read before any of it is used: lane l has the rows l, l + 32, ...
-#define EACH (CHUNK / 32)
-__device__ __forceinline__ void entries(const Args& a, int pass, i64 start, Sorted (&e)[EACH]) {
-    const i64 rows = a.i[0];
-    const Sorted* from = pass > 0 ? list(a, (pass - 1) % 2) : nullptr;
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        const i64 r = start + k * 32 + threadIdx.x;
-        if (r >= rows) {
-            e[k] = Sorted{~0u, 0};
-        } else if (from) {
-            e[k] = from[r];
-        } else {
-            e[k] = Sorted{((const u32*)a.p[0])[r], (u32)r};
-        }
-    }
+// entry is a thread's row of a chunk in a pass; its id is ~0 where there is none.
+__device__ __forceinline__ Sorted entry(const Args& a, int pass) {
+    const i64 r = (i64)blockIdx.x * CHUNK + threadIdx.x;
+    if (r >= a.i[0]) return Sorted{~0u, 0};
+    return pass > 0 ? list(a, (pass - 1) % 2)[r] : Sorted{((const u32*)a.p[0])[r], (u32)r};
 }
 __device__ __forceinline__ const Sorted* sorted(const Args& a) { return list(a, (passes(a.i[1]) - 1) % 2); }
 
@@ -96,120 +85,158 @@ extern "C" __global__ void __launch_bounds__(MAP_THREADS) embed_start(Args a) {
     map<2>(n, in, out, [](const float (&x)[1], float (&y)[1]) { y[0] = x[0]; });
 }
 
-// count_pass: how many rows of a chunk (a warp, which is the block) have each value of the
-// pass's bits. Sums of whole numbers are the same in any order.
+// check stops the program at an id that the table lacks.
+__device__ __forceinline__ void check(const Args& a, u32 id) {
+    if (id >= a.i[1] || a.i[1] > 1 << (3 * BIN_BITS)) __trap();
+}
+
+// count_pass: how many rows of a chunk have each value of the pass's bits, [chunks, BINS]. Sums of whole
+// numbers are the same in any order.
 __device__ __forceinline__ void count_pass(const Args& a, int pass) {
     __shared__ u32 n[BINS];
-    const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK;
-    Sorted e[EACH];
-    entries(a, pass, start, e);
-    for (int b = threadIdx.x; b < BINS; b += 32) n[b] = 0;
-    __syncwarp();
-#pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        if (start + k * 32 + threadIdx.x >= rows) break;
-        const u32 id = e[k].id;
-        if (pass == 0 && (id >= a.i[1] || a.i[1] > 1 << (3 * BIN_BITS))) __trap();
-        atomicAdd(&n[id >> (pass * BIN_BITS) & (BINS - 1)], 1u);
-    }
-    __syncwarp();
-    // By value first, then by chunk: the order in which the rows will stand.
-    for (int b = threadIdx.x; b < BINS; b += 32) counts(a)[b * num_chunks(rows) + blockIdx.x] = n[b];
-}
-
-// scan_pass turns counts into the number of rows before (one block of 1024 threads).
-__device__ __forceinline__ void scan_pass(const Args& a, int pass) {
-    __shared__ u32 sums[1024];
-    // Four counts at a time: there are 512 for each chunk.
-    const i64 n = BINS * num_chunks(a.i[0]) / 4, each = ceil_div(n, 1024);
-    const i64 start = imin(n, threadIdx.x * each), end = imin(n, start + each);
-    uint4* c = (uint4*)counts(a);
-    u32 s = 0;
-#pragma unroll 4
-    for (i64 k = start; k < end; k++) {
-        const uint4 v = c[k];
-        s += v.x + v.y + v.z + v.w;
-    }
-    sums[threadIdx.x] = s;
+    const Sorted e = entry(a, pass);
+    const bool is = (i64)blockIdx.x * CHUNK + threadIdx.x < a.i[0];
+    if (pass == 0 && is) check(a, e.id);
+    if (threadIdx.x < BINS) n[threadIdx.x] = 0;
     __syncthreads();
-    for (int d = 1; d < 1024; d *= 2) {
-        const u32 other = threadIdx.x >= d ? sums[threadIdx.x - d] : 0;
-        __syncthreads();
-        sums[threadIdx.x] += other;
-        __syncthreads();
-    }
-    u32 before = sums[threadIdx.x] - s;
-#pragma unroll 4
-    for (i64 k = start; k < end; k++) {
-        const uint4 v = c[k];
-        const u32 second = before + v.x, third = second + v.y, fourth = third + v.z;
-        c[k] = make_uint4(before, second, third, fourth);
-        before = fourth + v.w;
-    }
+    if (is) atomicAdd(&n[e.id >> (pass * BIN_BITS) & (BINS - 1)], 1u);
+    __syncthreads();
+    if (threadIdx.x < BINS) counts(a)[(i64)blockIdx.x * BINS + threadIdx.x] = n[threadIdx.x];
 }
 
-// place_pass moves the rows of a chunk (a warp) to their places, in order.
-__device__ __forceinline__ void place_pass(const Args& a, int pass) {
-    __shared__ u32 next[BINS];
-    const i64 rows = a.i[0], start = (i64)blockIdx.x * CHUNK;
-    Sorted e[EACH];
-    entries(a, pass, start, e);
-    for (int b = threadIdx.x; b < BINS; b += 32) next[b] = counts(a)[b * num_chunks(rows) + blockIdx.x];
-    __syncwarp();
-    Sorted* to = list(a, pass % 2);
+// upto is the sum of v over the threads up to this one; all threads of a block of 1024 take part.
+__device__ __forceinline__ u32 upto(u32 v) {
+    __shared__ u32 of_warp[32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
-    for (int k = 0; k < EACH; k++) {
-        const bool is = start + k * 32 + threadIdx.x < rows;
-        const u32 bin = is ? e[k].id >> (pass * BIN_BITS) & (BINS - 1) : BINS;  // of a lane without a row
-        const u32 same = __match_any_sync(FULL, bin);
-        const u32 before = __popc(same & ((1u << threadIdx.x) - 1));
-        u32 at = 0;
-        if (is) at = next[bin] + before;
-        __syncwarp();
-        if (is) {
-            to[at] = e[k];
-            if (before == 0) next[bin] += __popc(same);
-        }
-        __syncwarp();
+    for (int d = 1; d < 32; d *= 2) {
+        const u32 other = __shfl_up_sync(FULL, v, d);
+        if (lane >= d) v += other;
     }
+    __syncthreads();
+    if (lane == 31) of_warp[warp] = v;
+    __syncthreads();
+    u32 before = lane < warp ? of_warp[lane] : 0;
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) before += __shfl_xor_sync(FULL, before, d);
+    return v + before;
 }
 
-extern "C" __global__ void __launch_bounds__(32) embed_count0(Args a) { count_pass(a, 0); }
-extern "C" __global__ void __launch_bounds__(32) embed_count1(Args a) { count_pass(a, 1); }
-extern "C" __global__ void __launch_bounds__(32) embed_count2(Args a) { count_pass(a, 2); }
-extern "C" __global__ void __launch_bounds__(1024) embed_scan0(Args a) { scan_pass(a, 0); }
-extern "C" __global__ void __launch_bounds__(1024) embed_scan1(Args a) { scan_pass(a, 1); }
-extern "C" __global__ void __launch_bounds__(1024) embed_scan2(Args a) { scan_pass(a, 2); }
-extern "C" __global__ void __launch_bounds__(32) embed_place0(Args a) { place_pass(a, 0); }
-extern "C" __global__ void __launch_bounds__(32) embed_place1(Args a) { place_pass(a, 1); }
-extern "C" __global__ void __launch_bounds__(32) embed_place2(Args a) { place_pass(a, 2); }
+// place_pass moves the rows of a chunk to their places, in order: behind all rows of lower values, those
+// of the value in chunks before, in warps before, and in lanes before.
+__device__ __forceinline__ void place_pass(const Args& a, int pass) {
+    constexpr int WARPS = CHUNK / 32, HALVES = CHUNK / BINS;
+    __shared__ u32 all[HALVES][BINS], before[HALVES][BINS];
+    __shared__ u16 n[BINS][WARPS + 2];
+    const Sorted e = entry(a, pass);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int bin = threadIdx.x % BINS, half = threadIdx.x / BINS;
+    for (int w = half; w < WARPS; w += HALVES) n[bin][w] = 0;
+    // Each half of the threads takes every second chunk.
+    u32 total = 0, mine = 0;
+    const u32* c = counts(a) + bin;
+#pragma unroll 8
+    for (i64 k = half; k < num_chunks(a.i[0]); k += HALVES) {
+        const u32 v = c[k * BINS];
+        total += v;
+        mine += k < blockIdx.x ? v : 0;
+    }
+    all[half][bin] = total, before[half][bin] = mine;
+    __syncthreads();
+    const bool is = (i64)blockIdx.x * CHUNK + threadIdx.x < a.i[0];
+    const u32 value = is ? e.id >> (pass * BIN_BITS) & (BINS - 1) : BINS;  // BINS: of a lane without a row
+    const u32 same = __match_any_sync(FULL, value);
+    const u32 place = __popc(same & ((1u << lane) - 1));
+    if (is && place == 0) n[value][warp] = (u16)__popc(same);
+    total = half == 0 ? all[0][bin] + all[1][bin] : 0;
+    const u32 lower = upto(total) - total;  // waits for n
+    if (half == 0) {
+        all[0][bin] = lower + before[0][bin] + before[1][bin];
+        u16 sum = 0;
+        for (int w = 0; w < WARPS; w++) {
+            const u16 v = n[bin][w];
+            n[bin][w] = sum;
+            sum += v;
+        }
+    }
+    __syncthreads();
+    if (is) list(a, pass % 2)[all[0][value] + n[value][warp] + place] = e;
+}
 
-// embed_sort is all of the sort at once, by one block, for up to SORT_ROWS rows: warp w has the rows from 256 w
-// on, in rounds of 32, and keeps them in registers; they change places through shared memory. What is
-// there of a warp is counted in n[value][warp], which a scan turns into places.
+extern "C" __global__ void __launch_bounds__(CHUNK) embed_count0(Args a) { count_pass(a, 0); }
+extern "C" __global__ void __launch_bounds__(CHUNK) embed_count1(Args a) { count_pass(a, 1); }
+extern "C" __global__ void __launch_bounds__(CHUNK) embed_count2(Args a) { count_pass(a, 2); }
+extern "C" __global__ void __launch_bounds__(CHUNK) embed_place0(Args a) { place_pass(a, 0); }
+extern "C" __global__ void __launch_bounds__(CHUNK) embed_place1(Args a) { place_pass(a, 1); }
+extern "C" __global__ void __launch_bounds__(CHUNK) embed_place2(Args a) { place_pass(a, 2); }
+
+// embed_group brings the rows of each id together, for up to SORT_ROWS rows and ids below 2^26, in one launch:
+// block g has the ids that are g modulo GROUPS, which it finds by reading all. They stand behind those
+// of the blocks before, by id, and by row. Few are ranked by comparing each with each; more are
+// sorted: warp w has the rows from 256 w on, in rounds of 32, and keeps them in registers; they change places
+// through shared memory. What is there of a warp is counted in n[value][warp], which a scan turns into places.
+#define GROUPS 128
 #define SORT_ROWS 8192
 #define SORT_THREADS 1024
 #define SORT_EACH (SORT_ROWS / SORT_THREADS)
 #define SORT_COUNTS (BINS * SORT_THREADS / 32)
+#define ROW_BITS 13
 extern __shared__ u32 sort_words[];
 
-extern "C" __global__ void __launch_bounds__(SORT_THREADS) embed_sort(Args a) {
-    __shared__ u32 before_warp[SORT_THREADS / 32];
+extern "C" __global__ void __launch_bounds__(SORT_THREADS) embed_group(Args a) {
+    __shared__ u32 before_warp[SORT_THREADS / 32], lower_warp[SORT_THREADS / 32];
     u32* ids = sort_words;
     u16 *row_of = (u16*)(ids + SORT_ROWS), *n = row_of + SORT_ROWS;
-    const int rows = (int)a.i[0], lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp * (SORT_ROWS / (SORT_THREADS / 32)) + lane;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp * (SORT_ROWS / (SORT_THREADS / 32)) + lane;
     u32 id[SORT_EACH];
     u16 row[SORT_EACH];
+#pragma unroll
+    for (int k = 0; k < SORT_EACH; k++) id[k] = first + k * 32 < a.i[0] ? ((const u32*)a.p[0])[first + k * 32] : ~0u;
+    u32 here[SORT_EACH], found = 0, lower = 0;
+#pragma unroll
+    for (int k = 0; k < SORT_EACH; k++) {
+        const bool is = first + k * 32 < a.i[0];
+        if (is) check(a, id[k]);
+        here[k] = __ballot_sync(FULL, is && id[k] % GROUPS == blockIdx.x);
+        found += __popc(here[k]);
+        lower += is && id[k] % GROUPS < blockIdx.x;
+    }
+    lower = warp_sum(lower);
+    if (lane == 0) before_warp[warp] = found, lower_warp[warp] = lower;
+    __syncthreads();
+    const u32 others = before_warp[lane];
+    const int rows = (int)warp_sum(others);
+    u32 at = warp_sum(lane < warp ? others : 0u);
+    Sorted* to = list(a, (passes(a.i[1]) - 1) % 2) + warp_sum(lower_warp[lane]);
+#pragma unroll
+    for (int k = 0; k < SORT_EACH; k++) {
+        if (here[k] >> lane & 1) {
+            const u32 place = at + __popc(here[k] & ((1u << lane) - 1));
+            ids[place] = id[k] / GROUPS << ROW_BITS | place, row_of[place] = (u16)(first + k * 32);
+        }
+        at += __popc(here[k]);
+    }
+    __syncthreads();
+    if (rows <= SORT_THREADS) {
+        if (threadIdx.x < -rows % 4u) ids[rows + threadIdx.x] = ~0u;
+        __syncthreads();
+        const u32 key = threadIdx.x < rows ? ids[threadIdx.x] : 0;
+        int rank = 0;
+#pragma unroll 4
+        for (int k = 0; k < rows; k += 4) {
+            const uint4 v = *(const uint4*)(ids + k);
+            rank += (v.x < key) + (v.y < key) + (v.z < key) + (v.w < key);
+        }
+        if (threadIdx.x < rows) to[rank] = Sorted{(key >> ROW_BITS) * GROUPS + blockIdx.x, row_of[threadIdx.x]};
+        return;
+    }
 #pragma unroll
     for (int k = 0; k < SORT_EACH; k++) {
         const int r = first + k * 32;
         // What is no row has the largest id, and stays behind all rows.
-        id[k] = r < rows ? ((const u32*)a.p[0])[r] : ~0u, row[k] = (u16)r;
+        id[k] = r < rows ? ids[r] >> ROW_BITS : ~0u, row[k] = r < rows ? row_of[r] : 0;
     }
-#pragma unroll
-    for (int k = 0; k < SORT_EACH; k++)
-        if (first + k * 32 < rows && (id[k] >= a.i[1] || a.i[1] > 1 << (3 * BIN_BITS))) __trap();
-    const int times = passes(a.i[1]);
+    const int times = passes(ceil_div(a.i[1], GROUPS));
     for (int pass = 0; pass < times; pass++) {
         uint4* some = (uint4*)(n + threadIdx.x * (SORT_COUNTS / SORT_THREADS));  // two times 8 counts
         some[0] = some[1] = make_uint4(0, 0, 0, 0);
@@ -258,10 +285,9 @@ extern "C" __global__ void __launch_bounds__(SORT_THREADS) embed_sort(Args a) {
 #pragma unroll
         for (int k = 0; k < SORT_EACH; k++) id[k] = ids[first + k * 32], row[k] = row_of[first + k * 32];
     }
-    Sorted* to = list(a, (times - 1) % 2);
 #pragma unroll
     for (int k = 0; k < SORT_EACH; k++)
-        if (first + k * 32 < rows) to[first + k * 32] = Sorted{id[k], row[k]};
+        if (first + k * 32 < rows) to[first + k * 32] = Sorted{id[k] * GROUPS + blockIdx.x, row[k]};
 }
 
 // walk goes through a tile's rows for the columns c to c + E. s[1 + k] is the tile's entry k,

@@ -36,14 +36,15 @@ func Text(kernels string, f32 bool, spec [4]int64) (string, error) {
 	const one = `asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));`
 	const exp2 = `asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));`
 	const recip = `asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));`
+	const tanh = `asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));`
 	const two = `asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));`
-	for _, known := range []string{one, two, exp2, recip} {
+	for _, known := range []string{one, two, exp2, recip, tanh} {
 		if !strings.Contains(kit.Header, known) {
 			return "", errors.New("mtc.cuh converts, or approximates, otherwise than this emulation knows")
 		}
 	}
 	base := strings.NewReplacer(one, "r.bits = emu_bf16(x);", two, "r = (u32)emu_bf16(lo) | (u32)emu_bf16(hi) << 16;",
-		exp2, "y = exp2f(x);", recip, "y = 1.0f / x;", "#pragma once", "").Replace(kit.Header)
+		exp2, "y = exp2f(x);", recip, "y = 1.0f / x;", tanh, "y = tanhf(x);", "#pragma once", "").Replace(kit.Header)
 	var b strings.Builder
 	if f32 {
 		b.WriteString("#define MTC_F32\n")

@@ -1,5 +1,5 @@
 // mma.cuh: tensor cores from Ampere on, for kernels that define MTC_MMA before they include mtc.cuh:
-// matrix products by warps, and copies to shared memory in the background.
+// matrix products by warps, and copies to shared memory that may be of nothing.
 #if defined(MTC_MMA) && !defined(MTC_F32) && !defined(MTC_EMU)
 
 extern __shared__ __align__(128) unsigned char smem[];
@@ -22,6 +22,4 @@ __device__ __forceinline__ void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u3
 __device__ __forceinline__ void copy16(u32 to, const void* from, bool there) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
 }
-__device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 #endif
