@@ -68,9 +68,10 @@ func (l *Lowering) lossFunction(t *tmpl, pre, tail []*ir.Node, train bool) *fn {
 		b.sizes = size(t.Graph, 1, chunk)
 		b.emit = b.sizes
 	}
-	pitch := b.logitsPitch(tail)
+	logits, tail, limit := capped(t.Graph.Outputs[0], tail)
+	pitch := b.logitsPitch(logits, tail)
 	b.forward(tail)
-	b.crossEntropy(partials, train, pitch)
+	b.crossEntropy(logits, partials, train, pitch, limit)
 	kind := plan.EvalLoss
 	if train {
 		kind = plan.Loss
@@ -123,10 +124,26 @@ func (l *Lowering) chunkFor(rows, rowBytes, limit, least int64) int64 {
 	return min(chunk, rows)
 }
 
+// capped finds a soft cap that makes the logits of the loss alone: the loss takes it along, in forward and in
+// backward, so that what it makes is never stored. It returns what the cap reads, the nodes without it, and
+// its bound; 0: there is none.
+func capped(out *ir.Value, tail []*ir.Node) (logits *ir.Value, rest []*ir.Node, limit float64) {
+	n := out.Node
+	if n == nil || n.Call.Def.Name != "softcap" || !slices.Contains(tail, n) || n.Inputs[0].Node == nil || !slices.Contains(tail, n.Inputs[0].Node) {
+		return out, tail, 0
+	}
+	for _, m := range tail {
+		if m != n && (slices.Contains(m.Inputs, out) || slices.Contains(m.Inputs, n.Inputs[0])) {
+			return out, tail, 0
+		}
+	}
+	rest = slices.DeleteFunc(slices.Clone(tail), func(m *ir.Node) bool { return m == n })
+	return n.Inputs[0], rest, n.Call.Float("cap")
+}
+
 // logitsPitch chooses the elements from one row of logits to the next and tells the op that
 // makes them; 0: rows are dense. Rows lie apart only where that op alone and the loss touch them.
-func (b *builder) logitsPitch(tail []*ir.Node) int64 {
-	out := b.t.Graph.Outputs[0]
+func (b *builder) logitsPitch(out *ir.Value, tail []*ir.Node) int64 {
 	width := out.Type.Shape.Last().N
 	pitch := pitchOf(width)
 	n := out.Node
@@ -153,11 +170,11 @@ func (v *value) spread(pitch int64) {
 	v.bytes = rows * v.rowBytes
 }
 
-// crossEntropy appends the loss of the logits; in training its gradient too.
-func (b *builder) crossEntropy(partials *value, train bool, pitch int64) {
-	logits := b.values[b.t.Graph.Outputs[0]]
+// crossEntropy appends the loss of the logits, under a soft cap where limit is not 0; in training its gradient too.
+func (b *builder) crossEntropy(out *ir.Value, partials *value, train bool, pitch int64, limit float64) {
+	logits := b.values[out]
 	logits.spread(pitch)
-	typ := b.sizes.types[b.t.Graph.Outputs[0]]
+	typ := b.sizes.types[out]
 	ids := tensor.Type{DType: tensor.I32, Shape: typ.Shape[:2]}
 	targets := b.fixed("targets", ids, pin{region: ir.RTargets, filled: true, locked: true})
 	targets.bytes = b.rows * ids.DType.Size()
@@ -167,6 +184,9 @@ func (b *builder) crossEntropy(partials *value, train bool, pitch int64) {
 	c := newCall("crossentropy", []string{"logits", "targets"}, []tensor.Type{typ, ids}, nil)
 	if pitch > 0 {
 		c.Consts = append(c.Consts, op.IntConst("Pitch", pitch))
+	}
+	if limit != 0 {
+		c.Consts = append(c.Consts, op.FloatConst("Cap", limit))
 	}
 	launch := c.Def.ByName("Eval")
 	if train {

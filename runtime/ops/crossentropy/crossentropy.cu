@@ -1,11 +1,17 @@
 #include "mtc.cuh"
 
 // S0 is the threads of a row's block; S1 the KiB of dynamic shared memory in which crossentropy_loss
-// keeps a row, or its beginning, between its two passes. What does not fit is read again.
+// keeps a row, or its beginning, between its two passes. What does not fit is read again. S2: logits have
+// a soft cap, f = {cap}.
 //mtc:spec 256 0
 //mtc:spec 512 0
 //mtc:spec 512 104
+//mtc:spec 384 104
 //mtc:spec 1024 224
+//mtc:spec 256 0 1
+//mtc:spec 512 104 1
+//mtc:spec 384 104 1
+//mtc:spec 1024 224 1
 #define THREADS (S0 ? S0 : 512)
 
 // A thread takes the same elements of a row wherever the row lies in memory, so a row's result
@@ -66,6 +72,28 @@ __device__ __forceinline__ void store_row(act_t* p, i64 room, const float (&v)[E
         if (k < room) p[k] = from_f<act_t>(v[k]);
 }
 
+// Cap is the soft cap: cap * tanh(x / cap), rounded as if it were stored; without S2 it changes nothing.
+struct Cap {
+    float cap, inv;
+    __device__ __forceinline__ explicit Cap(const Args& a) : cap(a.f[0]), inv(S2 ? 1.0f / a.f[0] : 0.0f) {}
+    __device__ __forceinline__ float of(float x) const {
+        if (!S2) return x;
+#ifdef MTC_F32
+        return cap * tanhf(x * inv);
+#else
+        return round_to<act_t>(cap * tanh_fast(x * inv));
+#endif
+    }
+    // of a unit, of which `room` elements are in the row.
+    __device__ __forceinline__ void of(float (&x)[E], int room) const {
+#pragma unroll
+        for (int k = 0; k < E; k++)
+            if (S2 && k < room) x[k] = of(x[k]);
+    }
+    // slope is the derivative where z is what it made.
+    __device__ __forceinline__ float slope(float z) const { return (1.0f - z * inv) * (1.0f + z * inv); }
+};
+
 // Sum is the running maximum of elements and the sum of exp(x - top). NaN stays in sum.
 struct Sum {
     float top, sum;
@@ -80,10 +108,27 @@ struct Sum {
 #pragma unroll
         for (int k = 0; k < E; k++) sum += exp_of(v[k] - top);
     }
-    __device__ __forceinline__ void add(const Unit<act_t>& w) {
+    __device__ __forceinline__ void add(const Unit<act_t>& w, const Cap& cap) {
         float x[E];
         unpack<E>(w, x, act_t());
+        cap.of(x, E);
         add(x);
+    }
+    // of_warp and of_block are that of all their threads. Where a block asks for many, odd tells whether it
+    // is an odd one of them: they take turns over two places, so that threads wait but once.
+    __device__ __forceinline__ Sum of_warp() const {
+        const float t = warp_max(top);
+        return Sum{t, warp_sum(sum * exp_of(top - t))};
+    }
+    __device__ __forceinline__ Sum of_block(bool odd) const {
+        constexpr int W = THREADS / 32;
+        __shared__ float2 part[2][W];
+        const int lane = threadIdx.x % 32;
+        const Sum warp = of_warp();
+        if (lane == 0) part[odd][threadIdx.x / 32] = make_float2(warp.top, warp.sum);
+        __syncthreads();
+        const float2 p = part[odd][lane % W];
+        return Sum{p.x, lane < W ? p.y : 0.0f}.of_warp();
     }
 };
 
@@ -130,12 +175,13 @@ template <int N> struct Row {
 
     // sum is the maximum and the sum of exponentials, the same in all threads. KEEP says that a second
     // pass follows.
-    template <bool KEEP> __device__ __forceinline__ Sum sum() const {
+    template <bool KEEP> __device__ __forceinline__ Sum sum(const Cap& cap) const {
         Sum s = {LOWEST, 0.0f};
         auto one = [&](int at) {
             float u[E];
             load_row(x + at, v - at, u);
             if (KEEP && is_kept<N>(at)) store<E>(kept<N>(at), u);
+            cap.of(u, v - at);
             s.add(u);
         };
         if (!whole) {
@@ -143,7 +189,7 @@ template <int N> struct Row {
         } else {
             if constexpr (N > 0) {
 #pragma unroll
-                for (int k = 0; k < N; k++) s.add(held[k]);
+                for (int k = 0; k < N; k++) s.add(held[k], cap);
             }
             constexpr int A = AHEAD<KEEP>;
             for (int base = N * STEP; base < v; base += A * STEP) {  // as often in all lanes
@@ -157,13 +203,12 @@ template <int N> struct Row {
                 for (int k = 0; k < A; k++) {
                     if (at + k * STEP + E > v) break;
                     if (KEEP && is_kept<N>(at + k * STEP)) w[k].st(kept<N>(at + k * STEP));
-                    s.add(w[k]);
+                    s.add(w[k], cap);
                 }
             }
             if (has_rest()) one(rest());
         }
-        const float top = block_max<THREADS>(s.top);
-        return Sum{top, block_sum<THREADS>(s.sum * exp_of(s.top - top))};
+        return s.of_block(false);
     }
 };
 
@@ -181,23 +226,33 @@ extern "C" __global__ void __launch_bounds__(THREADS) crossentropy_eval(Args a) 
         if (threadIdx.x == 0) losses[at] = 0.0;
         return;
     }
-    const float hit = to_f(logits[target]);
-    const Sum s = Row<0>(logits, (int)a.i[1], aligned(bits_of(logits))).sum<false>();
+    const Cap cap(a);
+    const float hit = cap.of(to_f(logits[target]));
+    const Sum s = Row<0>(logits, (int)a.i[1], aligned(bits_of(logits))).sum<false>(cap);
     if (threadIdx.x == 0) losses[at] = loss_of(s, hit);
 }
 
-// Gradient turns logits into their gradients.
+// Gradient turns logits into their gradients: of what is given, or of what the cap made of it.
 struct Gradient {
+    Cap cap;
     float top, scale, inv;
     int target;
     __device__ __forceinline__ void of(int at, float (&x)[E]) const {
 #pragma unroll
-        for (int k = 0; k < E; k++) x[k] = exp_of(x[k] - top) * scale;
+        for (int k = 0; k < E; k++) x[k] = cap.of(x[k]);  // what lies behind the row is not stored
+        of_capped(at, x);
+    }
+    __device__ __forceinline__ void of_capped(int at, float (&z)[E]) const {
+        float x[E];
+#pragma unroll
+        for (int k = 0; k < E; k++) x[k] = exp_of(z[k] - top) * scale;
         if ((u32)(target - at) < E) {
 #pragma unroll
             for (int k = 0; k < E; k++)
                 if (at + k == target) x[k] -= inv;
         }
+#pragma unroll
+        for (int k = 0; k < E; k++) z[k] = S2 ? x[k] * cap.slope(z[k]) : x[k];
     }
 };
 
@@ -278,10 +333,148 @@ extern "C" __global__ void __launch_bounds__(THREADS, S1 && S1 <= 104 ? 2 : 1) c
         if (threadIdx.x == 0) losses[row] = 0.0;
         return;
     }
-    const float hit = to_f(logits[target]);  // before its gradient takes the place
-    const Sum s = x.sum<true>();
-    gradient(x, Gradient{s.top, inv / s.sum, inv, target}, d);
+    const Cap cap(a);
+    const float hit = cap.of(to_f(logits[target]));  // before its gradient takes the place
+    const Sum s = x.sum<true>(cap);
+    gradient(x, Gradient{cap, s.top, inv / s.sum, inv, target}, d);
     if (threadIdx.x == 0) losses[row] = loss_of(s, hit);
+}
+
+// ---- rows one after the other ----------------------------------------------------------------------
+// The same for rows in bf16 of whole units, which a block keeps: it takes every gridDim.x-th row, and
+// while it writes the gradient of one it asks for the next, unit by unit where one becomes free, so that
+// reading and writing go on together. A thread has the same units of every row, and copies them itself:
+// threads wait for each other but once a row.
+
+#define SLOTS (S1 * 1024 / (THREADS * 16))          // units of a thread in shared memory
+#define HOLDS (S1 == 0 || THREADS == 512 ? 0 : 5)    // units in registers, which come before
+
+// wait_all_but waits for a thread's copies but for the last n, a constant once loops are unrolled.
+__device__ __forceinline__ void wait_all_but(int n) {
+    switch (n) {
+#define CASE(n) case n: copies_wait<n>(); break;
+#define CASES(n) CASE(n) CASE(n + 1) CASE(n + 2) CASE(n + 3)
+        CASES(0) CASES(4) CASES(8) CASES(12) CASES(16) CASES(20) CASES(24)
+#undef CASES
+#undef CASE
+    default: copies_wait<28>();
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, S1 <= 104 ? 2 : 1) crossentropy_rows(Args a) {
+#ifndef MTC_F32
+    constexpr int H = HOLDS, K = SLOTS;
+    const i64 rows = a.i[0], pitch = a.i[2];
+    const int v = (int)a.i[1], units = (v + E - 1) / E, mine = (units - (int)threadIdx.x + THREADS - 1) / THREADS;
+    const act_t* logits = (const act_t*)a.p[0];
+    act_t* grads = (act_t*)a.p[4];
+    double* losses = (double*)a.work;
+    const float inv = (float)((const double*)a.p[3])[2];
+    uint4* slots = kept_words + threadIdx.x;
+    Unit<act_t> held[H ? H : 1];
+    const Cap cap(a);
+
+    auto target_of = [&](i64 row) {
+        const int t = row < rows ? ((const int*)a.p[1])[row] : -1;
+        if (t >= v) __trap();
+        return t;
+    };
+    auto hold = [&](const act_t* x, int k) {
+        if (k < mine) held[k].ld(x + (k * THREADS + (int)threadIdx.x) * E);
+    };
+    auto bring = [&](const act_t* x, int k) {
+        if (H + k < mine) copy16(slots + k * THREADS, x + ((H + k) * THREADS + (int)threadIdx.x) * E);
+    };
+    // What lies behind the row in its last unit counts nothing.
+    auto end = [&](int at, float (&u)[E], float value) {
+        if (at + E <= v) return;
+#pragma unroll
+        for (int e = 0; e < E; e++) u[e] = at + e < v ? u[e] : value;
+    };
+
+    i64 row = blockIdx.x;
+    int target = target_of(row), next = target_of(row + gridDim.x);
+    float hit = 0.0f;
+    if (target >= 0) {
+        const act_t* x = logits + row * pitch;
+        hit = cap.of(to_f(x[target]));
+#pragma unroll
+        for (int k = 0; k < H; k++) hold(x, k);
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        if (target >= 0) bring(logits + row * pitch, k);
+        copies_commit();
+    }
+    bool odd = false;
+    for (; row < rows; row += gridDim.x) {
+        const act_t* ahead = logits + (row + gridDim.x) * pitch;
+        const int beyond = target_of(row + 2 * (i64)gridDim.x);
+        const float next_hit = next >= 0 ? cap.of(to_f(ahead[next])) : 0.0f;
+        Gradient g = {cap, 0.0f, 0.0f, 0.0f, -E};
+        if (target >= 0) {
+            Sum s = {LOWEST, 0.0f};
+            // A unit becomes its capped logits, for the second pass.
+            auto add = [&](Unit<act_t>& w, int k) {
+                const int at = (k * THREADS + (int)threadIdx.x) * E;
+                float u[E];
+                unpack<E>(w, u, act_t());
+                if (S2) {
+                    cap.of(u, E);
+                    pack<E>(w, u, act_t());
+                }
+                end(at, u, NOTHING);
+                s.add(u);
+            };
+#pragma unroll
+            for (int k = 0; k < H; k++)
+                if (k < mine) add(held[k], k);
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                wait_all_but(K - 1 - k);
+                if (H + k >= mine) continue;
+                Unit<act_t> w;
+                w.ld(slots + k * THREADS);
+                add(w, H + k);
+                if (S2) w.st(slots + k * THREADS);
+            }
+            s = s.of_block(odd);
+            odd = !odd;
+            g = Gradient{cap, s.top, inv / s.sum, inv, target};
+            if (threadIdx.x == 0) losses[row] = loss_of(s, hit);
+        } else if (threadIdx.x == 0) {
+            losses[row] = 0.0;
+        }
+        act_t* d = grads + row * pitch;
+        auto put = [&](const Unit<act_t>& w, int k) {
+            const int at = (k * THREADS + (int)threadIdx.x) * E;
+            float u[E] = {0, 0, 0, 0, 0, 0, 0, 0};
+            if (target >= 0) {
+                unpack<E>(w, u, act_t());
+                g.of_capped(at, u);
+                end(at, u, 0.0f);
+            }
+            store<E>(d + at, u);
+        };
+#pragma unroll
+        for (int k = 0; k < H; k++) {
+            if (k < mine) put(held[k], k);
+            if (next >= 0) hold(ahead, k);
+        }
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            if (H + k < mine) {
+                Unit<act_t> w;
+                w.ld(slots + k * THREADS);
+                put(w, H + k);
+            }
+            if (next >= 0) bring(ahead, k);
+            copies_commit();
+        }
+        for (i64 at = units * E + threadIdx.x; at < pitch; at += THREADS) d[at] = from_f<act_t>(0.f);  // a product may run over the gap
+        target = next, next = beyond, hit = next_hit;
+    }
+#endif
 }
 
 // The second launch, one block: partials += {losses, targets}. Rows are added in groups of 32, each

@@ -8,6 +8,9 @@
 // computes the loss alone; Loss computes it and the gradient of the mean over the whole
 // step in one pass, in place over the logits if asked. partials is cleared by a fill at the
 // start of the function and added to chunk after chunk, in row order.
+//
+// With a soft cap (the constant Cap, which the compiler gives where the op softcap makes the logits of the
+// loss alone) logits are cap * tanh(x / cap) of what is given, and the gradient is that of x.
 package crossentropy
 
 import (
@@ -55,9 +58,19 @@ func infer(c *op.Call) error {
 }
 
 func evalCost(c *op.Call, s op.Sizes) op.Cost {
-	return op.Cost{FLOPs: 4 * s.Elems(c.In[0].Shape), Bytes: c.Moved(s, "logits", "targets")}
+	return op.Cost{FLOPs: (4 + capFLOPs(c)) * s.Elems(c.In[0].Shape), Bytes: c.Moved(s, "logits", "targets")}
 }
 
 func lossCost(c *op.Call, s op.Sizes) op.Cost {
-	return op.Cost{FLOPs: 6 * s.Elems(c.In[0].Shape), Bytes: c.Moved(s, "logits", "targets", "d.logits")}
+	return op.Cost{FLOPs: (6 + 2*capFLOPs(c)) * s.Elems(c.In[0].Shape), Bytes: c.Moved(s, "logits", "targets", "d.logits")}
+}
+
+// capFLOPs is what a soft cap costs for each logit, in forward as in backward: as much as in the op softcap.
+func capFLOPs(c *op.Call) int64 {
+	for _, k := range c.Consts {
+		if k.Field == "Cap" {
+			return 3
+		}
+	}
+	return 0
 }

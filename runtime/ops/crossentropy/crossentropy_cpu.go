@@ -18,6 +18,9 @@ func evalCPU(c device.CPU, a *device.Args) {
 			return 0
 		}
 		row := logits[r*pitch:][:v]
+		if a.F[0] != 0 {
+			return cappedLoss(row, target, a.F[0])
+		}
 		top := vec.Max(row)
 		return math.Log(vec.SumExp(row, top)) + float64(top) - float64(row[target])
 	})
@@ -34,6 +37,9 @@ func lossCPU(c device.CPU, a *device.Args) {
 		if target < 0 {
 			clear(d)
 			return 0
+		}
+		if a.F[0] != 0 {
+			return cappedGradient(d, row, target, a.F[0], inv)
 		}
 		top, hit := vec.Max(row), row[target] // before d, which may be the same memory
 		sum := expSub(d, row, top)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 
 	"github.com/megatrain/mtc/runtime/device"
+	ops "github.com/megatrain/mtc/runtime/ops/internal/grid"
 )
 
 //go:embed crossentropy.cu
@@ -13,6 +14,7 @@ var (
 	evalCUDA = &device.Source{Text: text, Func: "crossentropy_eval", Grid: grid(0), Spec: spec(0), Work: work, Next: sumCUDA}
 	lossCUDA = &device.Source{Pick: pick}
 	losses   = [...]*device.Source{lossOf(0), lossOf(keeps[1]), lossOf(keeps[2]), lossOf(keeps[3]), lossOf(keeps[4])}
+	rowsCUDA = [...]*device.Source{layouts[0].source(), layouts[1].source(), layouts[2].source()}
 	sumCUDA  = &device.Source{
 		Text: text, Func: "crossentropy_sum", Spec: spec(0),
 		Grid: func(*device.Args) device.Grid { return device.Grid{X: 1, Y: 1, Z: 1, Threads: 1024} },
@@ -28,6 +30,13 @@ const static = 1 << 10
 // pick takes the least memory that holds a row, or else the most that there is. Short rows are
 // not kept: several of them share a multiprocessor.
 func pick(t device.Target, a *device.Args) *device.Source {
+	if !t.F32 && a.I[1] > shortRow && a.I[2]%8 == 0 && ops.Aligned(a.P[0], a.P[4]) {
+		for i, l := range layouts {
+			if a.I[1] <= l.holds() && l.kib<<10+static <= int64(t.Shared) {
+				return rowsCUDA[i]
+			}
+		}
+	}
 	row := 2 * a.I[1]
 	if t.F32 {
 		row *= 2
@@ -45,37 +54,62 @@ func pick(t device.Target, a *device.Args) *device.Source {
 	return losses[best]
 }
 
+// layout is how a block holds rows that it takes one after the other: in the KiB of its shared memory, and in
+// registers, a number of units of each thread. share blocks have a multiprocessor of Hopper.
+type layout struct{ threads, kib, units, share int64 }
+
+var layouts = [...]layout{{512, 104, 0, 2}, {384, 104, 5, 2}, {1024, 224, 5, 1}}
+
+// holds is how many elements in bf16 there is room for.
+func (l layout) holds() int64 { return 8 * l.threads * (l.kib<<10/16/l.threads + l.units) }
+
+func (l layout) source() *device.Source {
+	return &device.Source{
+		Text: text, Func: "crossentropy_rows", Work: work, Next: sumCUDA,
+		Spec: func(a *device.Args) [4]int64 { return [4]int64{l.threads, l.kib, capped(a)} },
+		Grid: func(a *device.Args) device.Grid {
+			return device.Grid{X: int32(min(a.I[0], 132*l.share)), Y: 1, Z: 1, Threads: int32(l.threads), Shared: int32(l.kib << 10)}
+		},
+	}
+}
+
 func lossOf(kib int64) *device.Source {
 	return &device.Source{Text: text, Func: "crossentropy_loss", Grid: grid(kib), Spec: spec(kib), Work: work, Next: sumCUDA}
 }
 
-// Rows up to shortRow elements take a small block, those up to longRow half of a large one: two of
-// them hold such rows in bf16 on one multiprocessor.
-const (
-	shortRow = 8192
-	longRow  = 104 << 10 / 2
-)
+// Rows up to shortRow elements take a small block.
+const shortRow = 8192
 
-// A block takes a row of I[1] logits.
-
+// threads is the size of a block that takes a row of I[1] logits: whatever kernel does it, so that losses have
+// the same bits.
 func threads(a *device.Args) int64 {
-	switch {
-	case a.I[1] <= shortRow:
+	if a.I[1] <= shortRow {
 		return 256
-	case a.I[1] <= longRow:
-		return 512
 	}
-	return 1024
+	for _, l := range layouts {
+		if a.I[1] <= l.holds() {
+			return l.threads
+		}
+	}
+	return layouts[len(layouts)-1].threads
 }
 
 func spec(kib int64) func(a *device.Args) [4]int64 {
-	return func(a *device.Args) [4]int64 { return [4]int64{threads(a), kib} }
+	return func(a *device.Args) [4]int64 { return [4]int64{threads(a), kib, capped(a)} }
 }
 
 func grid(kib int64) func(a *device.Args) device.Grid {
 	return func(a *device.Args) device.Grid {
 		return device.Grid{X: int32(a.I[0]), Y: 1, Z: 1, Threads: int32(threads(a)), Shared: int32(kib << 10)}
 	}
+}
+
+// capped tells whether logits have a soft cap.
+func capped(a *device.Args) int64 {
+	if a.F[0] != 0 {
+		return 1
+	}
+	return 0
 }
 
 // work holds the loss of each row.

@@ -315,12 +315,10 @@ const (
 
 // Values of headLoss in Work: byte offsets.
 const (
-	HeadLossNorm         = 40960000 // [B, T, D = 32]
-	HeadLossNormInv      = 41025536 // [B, T, 1]
-	HeadLossHead         = 0        // [rows, V = 20000]
-	HeadLossHeadSoftcap  = 0        // [rows, V = 20000]
-	HeadLossDHeadSoftcap = 20480000 // [rows, V = 20000]
-	HeadLossDHead        = 0        // [rows, V = 20000]
+	HeadLossNorm    = 20480000 // [B, T, D = 32]
+	HeadLossNormInv = 20545536 // [B, T, 1]
+	HeadLossHead    = 0        // [rows, V = 20000]
+	HeadLossDHead   = 0        // [rows, V = 20000]
 )
 
 // Values that headLoss goes along row by row: bytes of a row.
@@ -332,10 +330,9 @@ const (
 
 // Values of headEvalLoss in Work: byte offsets.
 const (
-	HeadEvalLossNorm        = 20480000 // [B, T, D = 32]
-	HeadEvalLossNormInv     = 0        // [B, T, 1]
-	HeadEvalLossHead        = 0        // [rows, V = 20000]
-	HeadEvalLossHeadSoftcap = 0        // [rows, V = 20000]
+	HeadEvalLossNorm    = 20480000 // [B, T, D = 32]
+	HeadEvalLossNormInv = 0        // [B, T, 1]
+	HeadEvalLossHead    = 0        // [rows, V = 20000]
 )
 
 // Values that headEvalLoss goes along row by row: bytes of a row.
@@ -428,7 +425,7 @@ var theArenas = []plan.Arena{
 	{Name: "host.weights", Memory: device.HostMemory, Bytes: 2711808, GenBytes: 2711808},
 	{Name: "host.train", Memory: device.HostMemory, Bytes: 8118784},
 	{Name: "device.weights", Bytes: 67584, GenBytes: 67584},
-	{Name: "device.activations", Bytes: 47693824, GenBytes: 43677696},
+	{Name: "device.activations", Bytes: 27213824, GenBytes: 23197696},
 	{Name: "device.train", Bytes: 67584},
 	{Name: "device.io", Bytes: 104192, GenBytes: 84736},
 	{Name: "host.io", Memory: device.HostMemory, Bytes: 99328, GenBytes: 80640},
@@ -459,53 +456,53 @@ var theBuffers = []plan.Buffer{
 	{Name: "head.v", Arena: 1, Off: 5423360, Bytes: 128},
 	{Name: "weight.slot[0]", Arena: 2, Bytes: 33664},
 	{Name: "weight.slot[1]", Arena: 2, Off: 33792, Bytes: 33664},
-	{Name: "embed.weight.slot", Arena: 3, Off: 41027584, Bytes: 16384},
-	{Name: "wte.weight.slot", Arena: 3, Off: 41043968, Bytes: 2560000},
-	{Name: "head.weight.slot", Arena: 3, Off: 41027584, Bytes: 128},
-	{Name: "embed.gen.weight.slot", Arena: 3, Off: 41093120, Bytes: 16384},
-	{Name: "wte.gen.weight.slot", Arena: 3, Off: 41109504, Bytes: 2560000},
-	{Name: "head.gen.weight.slot", Arena: 3, Off: 41093120, Bytes: 128},
+	{Name: "embed.weight.slot", Arena: 3, Off: 20547584, Bytes: 16384},
+	{Name: "wte.weight.slot", Arena: 3, Off: 20563968, Bytes: 2560000},
+	{Name: "head.weight.slot", Arena: 3, Off: 20547584, Bytes: 128},
+	{Name: "embed.gen.weight.slot", Arena: 3, Off: 20613120, Bytes: 16384},
+	{Name: "wte.gen.weight.slot", Arena: 3, Off: 20629504, Bytes: 2560000},
+	{Name: "head.gen.weight.slot", Arena: 3, Off: 20613120, Bytes: 128},
 	{Name: "grad.slot[0]", Arena: 4, Bytes: 33664},
 	{Name: "grad.slot[1]", Arena: 4, Off: 33792, Bytes: 33664},
-	{Name: "embed.grad.slot", Arena: 3, Off: 43931648, Bytes: 16384},
-	{Name: "wte.grad.slot", Arena: 3, Off: 44324864, Bytes: 2560000},
-	{Name: "head.grad.slot", Arena: 3, Off: 41027840, Bytes: 128},
+	{Name: "embed.grad.slot", Arena: 3, Off: 23451648, Bytes: 16384},
+	{Name: "wte.grad.slot", Arena: 3, Off: 23844864, Bytes: 2560000},
+	{Name: "head.grad.slot", Arena: 3, Off: 20547840, Bytes: 128},
 	{Name: "stage.slot[0]", Arena: 1, Off: 5423616, Bytes: 33664},
 	{Name: "stage.slot[1]", Arena: 1, Off: 5457408, Bytes: 33664},
 	{Name: "stage.slot[2]", Arena: 1, Off: 5491200, Bytes: 33664},
 	{Name: "stage.slot[3]", Arena: 1, Off: 5524992, Bytes: 33664},
 	{Name: "stage.slot", Arena: 1, Off: 5558784, Bytes: 2560000},
-	{Name: "work", Arena: 3, Bytes: 41027584},
-	{Name: "recomputed", Arena: 3, Off: 46884864, Bytes: 808960},
-	{Name: "embed.out[0].micro[0]", Arena: 3, Off: 43603968, Bytes: 65536},
-	{Name: "embed.out[0].micro[1]", Arena: 3, Off: 43669504, Bytes: 65536},
-	{Name: "embed.d.out[0].micro[0]", Arena: 3, Off: 43800576, Bytes: 65536},
-	{Name: "embed.d.out[0].micro[1]", Arena: 3, Off: 43866112, Bytes: 65536},
-	{Name: "layer[0].out[0].micro[0]", Arena: 3, Off: 43735040, Bytes: 65536},
-	{Name: "layer[0].out[0].micro[1]", Arena: 3, Off: 43800576, Bytes: 65536},
-	{Name: "layer[0].d.out[0].micro[0]", Arena: 3, Off: 43931648, Bytes: 65536},
-	{Name: "layer[0].d.out[0].micro[1]", Arena: 3, Off: 43735040, Bytes: 65536},
-	{Name: "layer[1].out[0].micro[0]", Arena: 3, Off: 43866112, Bytes: 65536},
-	{Name: "layer[1].out[0].micro[1]", Arena: 3, Off: 43931648, Bytes: 65536},
-	{Name: "layer[1].d.out[0].micro[0]", Arena: 3, Off: 44259328, Bytes: 65536},
-	{Name: "layer[1].d.out[0].micro[1]", Arena: 3, Off: 43866112, Bytes: 65536},
-	{Name: "layer[2].out[0].micro[0]", Arena: 3, Off: 43997184, Bytes: 65536},
-	{Name: "layer[2].out[0].micro[1]", Arena: 3, Off: 44062720, Bytes: 65536},
-	{Name: "layer[2].d.out[0].micro[0]", Arena: 3, Off: 44193792, Bytes: 65536},
-	{Name: "layer[2].d.out[0].micro[1]", Arena: 3, Off: 43997184, Bytes: 65536},
-	{Name: "layer[3].out[0].micro[0]", Arena: 3, Off: 44128256, Bytes: 65536},
-	{Name: "layer[3].out[0].micro[1]", Arena: 3, Off: 44193792, Bytes: 65536},
-	{Name: "layer[3].d.out[0].micro[0]", Arena: 3, Off: 44259328, Bytes: 65536},
-	{Name: "layer[3].d.out[0].micro[1]", Arena: 3, Off: 44128256, Bytes: 65536},
-	{Name: "embed.gen[0]", Arena: 3, Off: 43669504, Bytes: 8192},
-	{Name: "layer[0].state", Arena: 3, Off: 41027584, Bytes: 16384},
-	{Name: "layer[0].gen[0]", Arena: 3, Off: 41093120, Bytes: 8192},
-	{Name: "layer[1].state", Arena: 3, Off: 41043968, Bytes: 16384},
-	{Name: "layer[1].gen[0]", Arena: 3, Off: 41101312, Bytes: 8192},
-	{Name: "layer[2].state", Arena: 3, Off: 41060352, Bytes: 16384},
-	{Name: "layer[2].gen[0]", Arena: 3, Off: 43669504, Bytes: 8192},
-	{Name: "layer[3].state", Arena: 3, Off: 41076736, Bytes: 16384},
-	{Name: "layer[3].gen[0]", Arena: 3, Off: 41093376, Bytes: 8192},
+	{Name: "work", Arena: 3, Bytes: 20547584},
+	{Name: "recomputed", Arena: 3, Off: 26404864, Bytes: 808960},
+	{Name: "embed.out[0].micro[0]", Arena: 3, Off: 23123968, Bytes: 65536},
+	{Name: "embed.out[0].micro[1]", Arena: 3, Off: 23189504, Bytes: 65536},
+	{Name: "embed.d.out[0].micro[0]", Arena: 3, Off: 23320576, Bytes: 65536},
+	{Name: "embed.d.out[0].micro[1]", Arena: 3, Off: 23386112, Bytes: 65536},
+	{Name: "layer[0].out[0].micro[0]", Arena: 3, Off: 23255040, Bytes: 65536},
+	{Name: "layer[0].out[0].micro[1]", Arena: 3, Off: 23320576, Bytes: 65536},
+	{Name: "layer[0].d.out[0].micro[0]", Arena: 3, Off: 23451648, Bytes: 65536},
+	{Name: "layer[0].d.out[0].micro[1]", Arena: 3, Off: 23255040, Bytes: 65536},
+	{Name: "layer[1].out[0].micro[0]", Arena: 3, Off: 23386112, Bytes: 65536},
+	{Name: "layer[1].out[0].micro[1]", Arena: 3, Off: 23451648, Bytes: 65536},
+	{Name: "layer[1].d.out[0].micro[0]", Arena: 3, Off: 23779328, Bytes: 65536},
+	{Name: "layer[1].d.out[0].micro[1]", Arena: 3, Off: 23386112, Bytes: 65536},
+	{Name: "layer[2].out[0].micro[0]", Arena: 3, Off: 23517184, Bytes: 65536},
+	{Name: "layer[2].out[0].micro[1]", Arena: 3, Off: 23582720, Bytes: 65536},
+	{Name: "layer[2].d.out[0].micro[0]", Arena: 3, Off: 23713792, Bytes: 65536},
+	{Name: "layer[2].d.out[0].micro[1]", Arena: 3, Off: 23517184, Bytes: 65536},
+	{Name: "layer[3].out[0].micro[0]", Arena: 3, Off: 23648256, Bytes: 65536},
+	{Name: "layer[3].out[0].micro[1]", Arena: 3, Off: 23713792, Bytes: 65536},
+	{Name: "layer[3].d.out[0].micro[0]", Arena: 3, Off: 23779328, Bytes: 65536},
+	{Name: "layer[3].d.out[0].micro[1]", Arena: 3, Off: 23648256, Bytes: 65536},
+	{Name: "embed.gen[0]", Arena: 3, Off: 23189504, Bytes: 8192},
+	{Name: "layer[0].state", Arena: 3, Off: 20547584, Bytes: 16384},
+	{Name: "layer[0].gen[0]", Arena: 3, Off: 20613120, Bytes: 8192},
+	{Name: "layer[1].state", Arena: 3, Off: 20563968, Bytes: 16384},
+	{Name: "layer[1].gen[0]", Arena: 3, Off: 20621312, Bytes: 8192},
+	{Name: "layer[2].state", Arena: 3, Off: 20580352, Bytes: 16384},
+	{Name: "layer[2].gen[0]", Arena: 3, Off: 23189504, Bytes: 8192},
+	{Name: "layer[3].state", Arena: 3, Off: 20596736, Bytes: 16384},
+	{Name: "layer[3].gen[0]", Arena: 3, Off: 20613376, Bytes: 8192},
 	{Name: "tokens.micro[0]", Arena: 5, Off: 84736, Bytes: 2048, Parity: true},
 	{Name: "tokens.micro[1]", Arena: 5, Off: 88832, Bytes: 2048, Parity: true},
 	{Name: "targets.micro[0]", Arena: 5, Off: 92928, Bytes: 2048, Parity: true},
@@ -646,8 +643,8 @@ var theTasks = []plan.Task{
 	{ID: 19, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 97, 51}, Writes: ids{55, 41, 40}, Bind: plan.Bind{In: ids{51}, Out: ids{55}, Saved: 41, Work: 40, Weights: ids{22}}, Event: -1, FLOPs: 13336576, Moved: 1932128},
 	{ID: 20, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 97, 54}, Writes: ids{58, 41, 40}, Bind: plan.Bind{In: ids{54}, Out: ids{58}, Saved: 41, Work: 40, Weights: ids{23}}, Waits: waits{{Event: 6}}, Event: -1, FLOPs: 10952704, Moved: 1932128},
 	{ID: 21, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 97, 55}, Writes: ids{59, 41, 40}, Bind: plan.Bind{In: ids{55}, Out: ids{59}, Saved: 41, Work: 40, Weights: ids{23}}, Event: -1, FLOPs: 10952704, Moved: 1932128},
-	{ID: 22, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 60, 34, 33, 40}, Bind: plan.Bind{In: ids{58}, DIn: ids{60}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{false, false}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 7}}, Event: -1, FLOPs: 2099462144, Moved: 425490832},
-	{ID: 23, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76, 34, 33}, Writes: ids{77, 61, 34, 33, 90, 40}, Bind: plan.Bind{In: ids{59}, DIn: ids{61}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{true, true}, Whole: []bool{true, false}, Squares: 90, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 2099462208, Moved: 425490960},
+	{ID: 22, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 60, 34, 33, 40}, Bind: plan.Bind{In: ids{58}, DIn: ids{60}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{false, false}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 7}}, Event: -1, FLOPs: 2089222144, Moved: 220690832},
+	{ID: 23, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76, 34, 33}, Writes: ids{77, 61, 34, 33, 90, 40}, Bind: plan.Bind{In: ids{59}, DIn: ids{61}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{true, true}, Whole: []bool{true, false}, Squares: 90, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 2089222208, Moved: 220690960},
 	{ID: 24, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{77, 76}, Writes: ids{76}, Bind: plan.Bind{Partials: 77, Scalars: 76}, Event: -1, FLOPs: 4, Moved: 160},
 	{ID: 25, Kind: plan.Norm, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{90}, Writes: ids{89, 76}, Bind: plan.Bind{Squares: 90, Scalars: 76, Norms: 89}, Event: 8, FLOPs: 1, Moved: 8},
 	{ID: 26, Kind: plan.Report, Lane: device.D2H, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{76}, Writes: ids{88}, Src: 76, Dst: 88, Bytes: 128, Waits: waits{{Event: 8}}, Event: 9, Moved: 256},
@@ -721,8 +718,8 @@ var theTasks = []plan.Task{
 	{ID: 94, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 97, 51}, Writes: ids{55, 41, 40}, Bind: plan.Bind{In: ids{51}, Out: ids{55}, Saved: 41, Work: 40, Weights: ids{22}}, Event: -1, FLOPs: 13336576, Moved: 1932128},
 	{ID: 95, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 97, 54}, Writes: ids{58, 41, 40}, Bind: plan.Bind{In: ids{54}, Out: ids{58}, Saved: 41, Work: 40, Weights: ids{23}}, Waits: waits{{Event: 6}}, Event: -1, FLOPs: 10952704, Moved: 1932128},
 	{ID: 96, List: plan.Steady, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 97, 55}, Writes: ids{59, 41, 40}, Bind: plan.Bind{In: ids{55}, Out: ids{59}, Saved: 41, Work: 40, Weights: ids{23}}, Event: -1, FLOPs: 10952704, Moved: 1932128},
-	{ID: 97, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 60, 34, 33, 40}, Bind: plan.Bind{In: ids{58}, DIn: ids{60}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{false, false}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 7}}, Event: -1, FLOPs: 2099462144, Moved: 425490832},
-	{ID: 98, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76, 34, 33}, Writes: ids{77, 61, 34, 33, 90, 40}, Bind: plan.Bind{In: ids{59}, DIn: ids{61}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{true, true}, Whole: []bool{true, false}, Squares: 90, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 2099462208, Moved: 425490960},
+	{ID: 97, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 60, 34, 33, 40}, Bind: plan.Bind{In: ids{58}, DIn: ids{60}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{false, false}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 7}}, Event: -1, FLOPs: 2089222144, Moved: 220690832},
+	{ID: 98, List: plan.Steady, Kind: plan.Compute, Func: plan.Loss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76, 34, 33}, Writes: ids{77, 61, 34, 33, 90, 40}, Bind: plan.Bind{In: ids{59}, DIn: ids{61}, Work: 40, Weights: ids{26, 25}, Grads: ids{34, 33}, Add: []bool{true, true}, Whole: []bool{true, false}, Squares: 90, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 2089222208, Moved: 220690960},
 	{ID: 99, List: plan.Steady, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{77, 76}, Writes: ids{76}, Bind: plan.Bind{Partials: 77, Scalars: 76}, Event: -1, FLOPs: 4, Moved: 160},
 	{ID: 100, List: plan.Steady, Kind: plan.Norm, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{90}, Writes: ids{89, 76}, Bind: plan.Bind{Squares: 90, Scalars: 76, Norms: 89}, Event: 8, FLOPs: 1, Moved: 8},
 	{ID: 101, List: plan.Steady, Kind: plan.Report, Lane: device.D2H, Unit: 5, Slab: 6, Micro: -1, Template: -1, Span: 3, Reads: ids{76}, Writes: ids{88}, Src: 76, Dst: 88, Bytes: 128, Waits: waits{{Event: 8}}, Event: 9, Moved: 256},
@@ -796,8 +793,8 @@ var theTasks = []plan.Task{
 	{ID: 169, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 3, Slab: -1, Micro: 1, Template: 1, Span: 2, Reads: ids{22, 97, 51}, Writes: ids{55, 41, 40}, Bind: plan.Bind{In: ids{51}, Out: ids{55}, Saved: 41, Work: 40, Weights: ids{22}}, Event: -1, FLOPs: 13336576, Moved: 1932128},
 	{ID: 170, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Template: 2, Span: 2, Reads: ids{23, 97, 54}, Writes: ids{58, 41, 40}, Bind: plan.Bind{In: ids{54}, Out: ids{58}, Saved: 41, Work: 40, Weights: ids{23}}, Waits: waits{{Event: 44}}, Event: -1, FLOPs: 10952704, Moved: 1932128},
 	{ID: 171, List: plan.Eval, Kind: plan.Compute, Func: plan.Forward, Unit: 4, Slab: -1, Micro: 1, Template: 2, Span: 2, Reads: ids{23, 97, 55}, Writes: ids{59, 41, 40}, Bind: plan.Bind{In: ids{55}, Out: ids{59}, Saved: 41, Work: 40, Weights: ids{23}}, Event: -1, FLOPs: 10952704, Moved: 1932128},
-	{ID: 172, List: plan.Eval, Kind: plan.Compute, Func: plan.EvalLoss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 40}, Bind: plan.Bind{In: ids{58}, Work: 40, Weights: ids{26, 25}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 45}}, Event: -1, FLOPs: 727105536, Moved: 169160848},
-	{ID: 173, List: plan.Eval, Kind: plan.Compute, Func: plan.EvalLoss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76}, Writes: ids{77, 40}, Bind: plan.Bind{In: ids{59}, Work: 40, Weights: ids{26, 25}, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 727105536, Moved: 169160848},
+	{ID: 172, List: plan.Eval, Kind: plan.Compute, Func: plan.EvalLoss, Unit: 5, Slab: -1, Template: 3, Span: 3, Reads: ids{26, 25, 58, 73, 76}, Writes: ids{77, 40}, Bind: plan.Bind{In: ids{58}, Work: 40, Weights: ids{26, 25}, Targets: 73, Partials: 77, Scalars: 76}, Waits: waits{{Event: 45}}, Event: -1, FLOPs: 727105536, Moved: 87240848},
+	{ID: 173, List: plan.Eval, Kind: plan.Compute, Func: plan.EvalLoss, Unit: 5, Slab: -1, Micro: 1, Template: 3, Span: 3, Reads: ids{26, 25, 59, 74, 76}, Writes: ids{77, 40}, Bind: plan.Bind{In: ids{59}, Work: 40, Weights: ids{26, 25}, Targets: 74, Partials: 77, Scalars: 76}, Event: -1, FLOPs: 727105536, Moved: 87240848},
 	{ID: 174, List: plan.Eval, Kind: plan.Reduce, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{77, 76}, Writes: ids{76}, Bind: plan.Bind{Partials: 77, Scalars: 76}, Event: 46, FLOPs: 4, Moved: 160},
 	{ID: 175, List: plan.Eval, Kind: plan.Report, Lane: device.D2H, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{76}, Writes: ids{81}, Src: 76, Dst: 81, Bytes: 128, Waits: waits{{Event: 46}}, Event: 36, Moved: 256},
 	{ID: 176, List: plan.Prefill, Kind: plan.Feed, Lane: device.H2D, Unit: -1, Slab: -1, Micro: -1, Template: -1, Reads: ids{94}, Writes: ids{91}, Src: 94, Dst: 91, Bytes: 256, Event: -1, Moved: 512},

@@ -29,12 +29,10 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 	dNorm := b.DIn[0] // [B, T, D = 32]
 
 	// Work memory; values that are not needed at once share it.
-	norm := b.Work.At(HeadLossNorm)                 // [B, T, D = 32]
-	normInv := b.Work.At(HeadLossNormInv)           // [B, T, 1]
-	head := b.Work.At(HeadLossHead)                 // [rows, V = 20000]
-	headSoftcap := b.Work.At(HeadLossHeadSoftcap)   // [rows, V = 20000]
-	dHeadSoftcap := b.Work.At(HeadLossDHeadSoftcap) // [rows, V = 20000]
-	dHead := b.Work.At(HeadLossDHead)               // [rows, V = 20000]
+	norm := b.Work.At(HeadLossNorm)       // [B, T, D = 32]
+	normInv := b.Work.At(HeadLossNormInv) // [B, T, 1]
+	head := b.Work.At(HeadLossHead)       // [rows, V = 20000]
+	dHead := b.Work.At(HeadLossDHead)     // [rows, V = 20000]
 
 	// Weights.
 	w0 := b.Weights[0] // norm.weight
@@ -57,14 +55,9 @@ func headLoss(queue device.Queue, b *engine.Binding) {
 			X: normRows, Weight: w1.At(HeadWteWeight), Y: head,
 			Rows: rows, In: 32, Out: 20000,
 		}) // window.mt:18
-		softcap.Forward(queue, softcap.ForwardArgs{X: head, Y: headSoftcap, Rows: rows, D: 20000, Cap: 30}) // window.mt:18
 		crossentropy.Loss(queue, crossentropy.LossArgs{
-			Logits: headSoftcap, Targets: targetsRows, Scalars: scalars, Partials: partials, DLogits: dHeadSoftcap,
-			Rows: rows, V: 20000,
-		}) // window.mt:18
-		softcap.Backward(queue, softcap.BackwardArgs{
-			Y: headSoftcap, DY: dHeadSoftcap, DX: dHead,
-			Rows: rows, D: 20000, Cap: 30,
+			Logits: head, Targets: targetsRows, Scalars: scalars, Partials: partials, DLogits: dHead,
+			Rows: rows, V: 20000, Cap: 30,
 		}) // window.mt:18
 		linear.BackwardInput(queue, linear.BackwardInputArgs{
 			Weight: w1.At(HeadWteWeight), DY: dHead, DX: dNormRows,
@@ -99,10 +92,9 @@ func headEvalLoss(queue device.Queue, b *engine.Binding) {
 	partials := b.Partials // [4]
 
 	// Work memory; values that are not needed at once share it.
-	norm := b.Work.At(HeadEvalLossNorm)               // [B, T, D = 32]
-	normInv := b.Work.At(HeadEvalLossNormInv)         // [B, T, 1]
-	head := b.Work.At(HeadEvalLossHead)               // [rows, V = 20000]
-	headSoftcap := b.Work.At(HeadEvalLossHeadSoftcap) // [rows, V = 20000]
+	norm := b.Work.At(HeadEvalLossNorm)       // [B, T, D = 32]
+	normInv := b.Work.At(HeadEvalLossNormInv) // [B, T, 1]
+	head := b.Work.At(HeadEvalLossHead)       // [rows, V = 20000]
 
 	// Weights.
 	w0 := b.Weights[0] // norm.weight
@@ -123,10 +115,9 @@ func headEvalLoss(queue device.Queue, b *engine.Binding) {
 			X: normRows, Weight: w1.At(HeadWteWeight), Y: head,
 			Rows: rows, In: 32, Out: 20000,
 		}) // window.mt:18
-		softcap.Forward(queue, softcap.ForwardArgs{X: head, Y: headSoftcap, Rows: rows, D: 20000, Cap: 30}) // window.mt:18
 		crossentropy.Eval(queue, crossentropy.EvalArgs{
-			Logits: headSoftcap, Targets: targetsRows, Partials: partials,
-			Rows: rows, V: 20000,
+			Logits: head, Targets: targetsRows, Partials: partials,
+			Rows: rows, V: 20000, Cap: 30,
 		}) // window.mt:18
 	}
 }
