@@ -191,13 +191,21 @@ template <Kind KIND, int R> __device__ __forceinline__ void put(const Problem<KI
     if (KIND == WEIGHT) {
         const i64 to = ((i64)t.e * p.g.n + row) * width + t.n + threadIdx.x % 4 * 2;
         float* d = (float*)p.g.out + to;
-        const float* add = p.g.add ? (const float*)p.g.add + to : nullptr;
+        const float* add = p.g.add && there ? (const float*)p.g.add + to : nullptr;
+        // What is added to may be the result: AHEAD pairs are read before the first is written, or each would
+        // wait for memory.
+        constexpr int AHEAD = 16;
 #pragma unroll
-        for (int n = 0; n < BN / 8; n++) {
-            if (!there || t.n + n * 8 >= width) continue;
-            float2 v{acc[4 * n + 2 * R], acc[4 * n + 2 * R + 1]};
-            if (add) v.x += add[n * 8], v.y += add[n * 8 + 1];
-            *(float2*)(d + n * 8) = v;
+        for (int n = 0; n < BN / 8; n += AHEAD) {
+            float2 old[AHEAD];
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) old[i] = add && t.n + (n + i) * 8 < width ? *(const float2*)(add + (n + i) * 8) : float2{0.f, 0.f};
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) {
+                if (!there || t.n + (n + i) * 8 >= width) continue;
+                const float x = acc[4 * (n + i) + 2 * R], y = acc[4 * (n + i) + 2 * R + 1];
+                *(float2*)(d + (n + i) * 8) = add ? float2{x + old[i].x, y + old[i].y} : float2{x, y};
+            }
         }
     } else {
         const i64 to = (i64)row * width + t.n;
