@@ -35,6 +35,7 @@ template <int V> __device__ __forceinline__ void logits_input(const Args& a) {
     const i64 units = g.d / V, tiles = ceil_div(g.n, 4);
     const wgt_t* w = (const wgt_t*)a.p[0];
     const float* dy = (const float*)a.p[1];
+    const bool whole = g.e % 4 == 0 && aligned(bits_of(dy));
     for (i64 i = thread_id(); i < units * tiles; i += num_threads()) {
         const i64 t0 = i / units * 4, at = i % units * V;
         float sum[4][V];
@@ -44,15 +45,38 @@ template <int V> __device__ __forceinline__ void logits_input(const Args& a) {
             for (int k = 0; k < V; k++) sum[j][k] = 0.f;
             if (a.p[2] && t0 + j < g.n) load<V>((const act_t*)a.p[2] + (t0 + j) * g.d + at, sum[j]);
         }
-        for (int e = 0; e < g.e; e++) {
+        const float* rows[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) rows[j] = dy + imin(t0 + j, g.n - 1) * g.e;
+        // Four experts at a time, where that is 16 bytes.
+        int e = 0;
+        for (; whole && e < g.e; e += 4) {
+            Unit<wgt_t> units4[V == 8 ? 4 : 1];
+            float d[4][4];
+#pragma unroll
+            for (int j = 0; j < 4; j++) load<4>(rows[j] + e, d[j]);
+            if (V == 8) {
+#pragma unroll
+                for (int u = 0; u < 4; u++) units4[u].ld(w + (e + u) * g.d + at);
+            }
+#pragma unroll
+            for (int u = 0; u < 4; u++) {
+                float x[V];
+                if constexpr (V == 8) unpack<8>(units4[u], x, wgt_t());
+                else load<V>(w + (e + u) * g.d + at, x);
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+#pragma unroll
+                    for (int k = 0; k < V; k++) sum[j][k] = __fmaf_rn(d[j][u], x[k], sum[j][k]);
+            }
+        }
+        for (; e < g.e; e++) {
             float x[V];
             load<V>(w + e * g.d + at, x);
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const float d = dy[imin(t0 + j, g.n - 1) * g.e + e];
+            for (int j = 0; j < 4; j++)
 #pragma unroll
-                for (int k = 0; k < V; k++) sum[j][k] = __fmaf_rn(d, x[k], sum[j][k]);
-            }
+                for (int k = 0; k < V; k++) sum[j][k] = __fmaf_rn(rows[j][e], x[k], sum[j][k]);
         }
 #pragma unroll
         for (int j = 0; j < 4; j++)
@@ -78,7 +102,7 @@ template <int V> __device__ __forceinline__ void logits_weight_parts(const Args&
     const int e0 = blockIdx.z * EXPERTS, experts = min(EXPERTS, g.e - e0);
     const act_t* x = (const act_t*)a.p[0];
     const float* dy = (const float*)a.p[1];
-    constexpr int TOKENS = 32;
+    constexpr int TOKENS = 512;  // as many as a part has of 65,536
     alignas(16) __shared__ float d[TOKENS][EXPERTS];
     float sum[EXPERTS][V];
 #pragma unroll
@@ -87,14 +111,15 @@ template <int V> __device__ __forceinline__ void logits_weight_parts(const Args&
         for (int k = 0; k < V; k++) sum[e][k] = 0.f;
     for (i64 t0 = lo; t0 < hi; t0 += TOKENS) {
         __syncthreads();
-        for (int j = threadIdx.x; j < TOKENS * EXPERTS; j += LANES) {
+#pragma unroll 8
+        for (int j = threadIdx.x; j < (int)imin(TOKENS, hi - t0) * EXPERTS; j += LANES) {
             const int t = j / EXPERTS, e = j % EXPERTS;
-            d[t][e] = t0 + t < hi && e < experts ? dy[(t0 + t) * g.e + e0 + e] : 0.f;
+            d[t][e] = e < experts ? dy[(t0 + t) * g.e + e0 + e] : 0.f;
         }
         __syncthreads();
         if (i < g.d) {
             const int n = (int)imin(TOKENS, hi - t0);
-#pragma unroll 8
+#pragma unroll 16
             for (int t = 0; t < n; t++) {
                 float v[V];
                 load<V>(x + (t0 + t) * g.d + i, v);
@@ -120,7 +145,14 @@ extern "C" __global__ void __launch_bounds__(256) moe_logits_weight(Args a) {
     const i64 size = g.e * g.d, tokens = part_tokens(g.n);
     for (i64 i = thread_id(); i < size; i += num_threads()) {
         float sum = a.p[2] ? ((const float*)a.p[2])[i] : 0.f;
-        for (i64 p = 0; p * tokens < g.n; p++) sum += ((const float*)a.work)[p * size + i];
+        constexpr int AHEAD = 32;  // terms are read before the first is used
+        for (i64 p = 0; p * tokens < g.n; p += AHEAD) {
+            float v[AHEAD];
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) v[u] = (p + u) * tokens < g.n ? ((const float*)a.work)[(p + u) * size + i] : 0.f;
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) sum += v[u];
+        }
         ((float*)a.p[3])[i] = sum;
     }
 }
