@@ -31,7 +31,7 @@ func (l limits) launch() within { return within{1e-12, l.seconds, l.noLaunch, "s
 func (m *Machine) check(l limits) error {
 	for _, text := range []string{m.Name, m.Title, m.Load} {
 		if len(text) > 200 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			return fmt.Errorf("the name, title or load %.40q is not a line of text that can be shown", text)
+			return fmt.Errorf("the name or title, or the load, %.40q is not a line of text that can be shown", text)
 		}
 	}
 	if m.Target != "cpu" && m.Target != "cuda" {
