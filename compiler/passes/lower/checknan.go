@@ -111,7 +111,7 @@ func (in *inst) ragged(of map[*value]bool) bool {
 	}
 	for _, list := range [][]operand{in.reads, in.adds} {
 		for _, o := range list {
-			if of[o.v] {
+			if o.v != nil && of[o.v] { // nil: an operand that is not there, which many launches have
 				return true
 			}
 		}

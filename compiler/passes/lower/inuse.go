@@ -36,7 +36,9 @@ func inUse(insts []*inst) []*inst {
 	for i, in := range insts {
 		rows := in.ragged(ragged)
 		for _, o := range in.writes {
-			ragged[o.v] = rows
+			if o.v != nil {
+				ragged[o.v] = rows
+			}
 		}
 		if rows && in.call.Def.Ragged && !in.inLoop {
 			out[i] = in.inUse(routing, like)
