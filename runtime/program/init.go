@@ -3,6 +3,7 @@ package program
 import (
 	"hash/fnv"
 	"math"
+	"sync"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/cores"
@@ -37,6 +38,9 @@ type piece struct {
 // initPiece is the most elements of a piece; even: a pair of normals is never cut.
 const initPiece = 1 << 16
 
+// pieceRooms is memory for pieces, used again: left to the collector it would grow with what is staged.
+var pieceRooms = sync.Pool{New: func() any { return new([initPiece]float32) }}
+
 func piecesOf(s *plan.Slab, seed int64) []piece {
 	var out []piece
 	for _, p := range s.Params {
@@ -59,7 +63,9 @@ func initSlab(s *plan.Slab, masters checkpoint.Masters, seed int64) {
 			fillInit(masters.Range(p.off, p.n), p.key, p.from, p.init)
 			return
 		}
-		block := make([]float32, p.n) // masters before they are split
+		room := pieceRooms.Get().(*[initPiece]float32)
+		defer pieceRooms.Put(room)
+		block := room[:p.n] // masters before they are split
 		fillInit(block, p.key, p.from, p.init)
 		masters.Write(p.off, block)
 	})

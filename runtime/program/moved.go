@@ -44,7 +44,10 @@ func movedSlab(m *moved, s *plan.Slab, masters checkpoint.Masters, seed int64) {
 	var mu sync.Mutex
 	cores.Each(int64(len(pieces)), 1, func(i, _ int64) {
 		p := &pieces[i]
-		first, now := make([]float32, p.n), make([]float32, p.n)
+		a, b := pieceRooms.Get().(*[initPiece]float32), pieceRooms.Get().(*[initPiece]float32)
+		defer pieceRooms.Put(a)
+		defer pieceRooms.Put(b)
+		first, now := a[:p.n], b[:p.n]
 		fillInit(first, p.key, p.from, p.init)
 		masters.Read(now, p.off)
 		var own moved
