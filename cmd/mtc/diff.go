@@ -31,7 +31,7 @@ func newDiffCmd(e *env) *cobra.Command {
 		Short: "what two schedules have different",
 		Long: `
 Compares two schedules: builds, run folders, schedule.json files, or .mt files, which are
-compiled for it with the options of mtc compile. It shows the settings that differ, the tasks
+compiled for it with the options of mtc compile; --machine names what times are predicted for. It shows the settings that differ, the tasks
 that are added, gone, moved or changed, list by list, and the change in memory and in the
 predicted time of a step. The exit code is 0 where they are the same, 1 where they are not.`,
 		Example: "  mtc diff build/nano build/nano-stream\n  mtc diff build/nano models/nano.mt --slots 3",
@@ -45,6 +45,7 @@ predicted time of a step. The exit code is 0 where they are the same, 1 where th
 	fs.BoolVar(&o.json, "json", false, "print the difference as JSON")
 	fs.BoolVar(&o.all, "all", false, "list all tasks that differ, of all lists; else the first ten of each change in a steady step")
 	o.compile.bind(fs)
+	o.compile.bindMachine(fs)
 	return cmd
 }
 

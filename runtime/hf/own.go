@@ -70,7 +70,9 @@ func (x *exporter) ownConfig(dtype string) ([]byte, error) {
 	c.add("mtc_model", p.Model)
 	params := ordered{}
 	for _, v := range p.Values {
-		params.add(v.Name, v.Text)
+		if settable(v.Name) {
+			params.add(v.Name, v.Text)
+		}
 	}
 	c.add("mtc_parameters", &params)
 	states, err := safetensors.Open(filepath.Join(x.Checkpoint.Path, checkpoint.RouterFile))
@@ -171,12 +173,17 @@ func ownHint(path string, config object) string {
 	return "the folder's model is a .mt file: `mtc run " + file + " --from " + fault.Shell(dir) + ownSettings(config) + "`"
 }
 
+// settable says whether a value is a parameter of the model, not a constant of one of its routers.
+func settable(name string) bool { return !strings.Contains(name, ".") }
+
 // ownSettings are the parameters with which the model of a folder was trained, as options.
 func ownSettings(config object) string {
 	params, _ := config["mtc_parameters"].(object)
 	var names []string
 	for name := range params {
-		names = append(names, name)
+		if settable(name) {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	var b strings.Builder
