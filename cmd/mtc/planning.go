@@ -136,6 +136,8 @@ func shortList(short *planner.ShortError) error {
 		d.Note("with %s it fits as it is", short.More)
 	}
 	switch {
+	case short.Change == "" && short.More != "":
+		d.Hint("no other setting makes it fit: take that much memory, or a smaller model")
 	case short.Change == "":
 		d.Hint("nothing makes it fit: take a smaller model, or more memory")
 	case short.Does == "":

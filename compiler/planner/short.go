@@ -44,7 +44,11 @@ func (e *ShortError) Lines() []string {
 		out = append(out, fmt.Sprintf("%s of host memory needed, %s over the %s there are",
 			schedule.Bytes(e.Host), schedule.Bytes(over), schedule.Bytes(e.HostLimit)))
 	}
-	if len(out) == 0 {
+	switch {
+	case len(out) == 0 && e.Impossible == "" && e.Device > 0: // what is counted of a long step without building it whole
+		out = append(out, fmt.Sprintf("a step needs a little more than the %s of device memory or the %s of host memory that there are; without what a long one adds it is %s and %s",
+			schedule.Bytes(e.DeviceLimit), schedule.Bytes(e.HostLimit), schedule.Bytes(e.Device), schedule.Bytes(e.Host)))
+	case len(out) == 0:
 		out = append(out, cmp.Or(e.Impossible, "the pinned options leave no plan to choose from"))
 	}
 	return out
