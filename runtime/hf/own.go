@@ -60,6 +60,27 @@ func (f *Folder) RouterStates() string {
 	return ""
 }
 
+// RouterKinds compares the routers that a folder's configuration lists with a plan's: states of one kind
+// (cutoffs, biases) would be taken for another's. Experts that choose and thresholds have the same cutoffs.
+func (f *Folder) RouterKinds(p *plan.Plan) error {
+	list, _ := f.Config["mtc_routers"].([]any)
+	kinds := map[string]string{}
+	for _, x := range list {
+		if o, ok := x.(object); ok {
+			name, _ := o["name"].(string)
+			kinds[name], _ = o["kind"].(string)
+		}
+	}
+	for i := range p.Routers {
+		r := &p.Routers[i]
+		if kind := kinds[r.Name]; kind != "" && (kind == "topk") != (r.Kind == "topk") {
+			return fault.New("MT0663", f.Path, "%s is %s there and %s in this model: what one has learned says nothing to the other", r.Name, kind, r.Kind).
+				Help("give the router that config.json names, or take %s out of a copy of the folder for routers that begin anew", checkpoint.RouterFile)
+		}
+	}
+	return nil
+}
+
 // ownConfig writes the configuration: what the model is called, its parameters, and of each router how it
 // chooses and by what.
 func (x *exporter) ownConfig(dtype string) ([]byte, error) {

@@ -42,6 +42,10 @@ func (w *foreignWeights) compare(p *Program) (err error) {
 	case p.Plan.Family.Name == "":
 		if n := len(p.Plan.Routers); n > 0 && w.folder.RouterStates() == "" {
 			w.notes = append(w.notes, fmt.Sprintf("there is no %s, so cutoffs and biases of routers begin anew", checkpoint.RouterFile))
+		} else if n > 0 {
+			if err := w.folder.RouterKinds(p.Plan); err != nil {
+				return err
+			}
 		}
 		w.notes = append(w.notes, fmt.Sprintf("%s is no model of a known family, so its weights are taken by name, and what config.json says is not compared", p.Plan.Model))
 		return nil
