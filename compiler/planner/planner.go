@@ -287,7 +287,7 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 	built, tasks := 0, 0
 	seen := map[string]bool{}
 	for _, c := range firstOfEach(withoutLong(best), best) {
-		if built >= keepBest || built > 0 && s.r.Quick || built > 0 && tasks+c.tasks() > mostTasks && c.seconds*near >= won.Timeline.Seconds {
+		if built >= keepBest || built > 0 && s.r.Quick || built > 0 && tasks+c.tasks() > mostTasks && (c.seconds*near >= won.Timeline.Seconds || tasks > 4*mostTasks) {
 			break
 		}
 		if o := fmt.Sprintf("%+v", c.options(s)); seen[o] {
@@ -300,6 +300,7 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 			return nil, err
 		}
 		if x == nil {
+			tasks += c.tasks() // it took as long
 			continue
 		}
 		built++
