@@ -3,14 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/runtime/bench"
+	"github.com/megatrain/mtc/runtime/hostmem"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
@@ -43,7 +43,7 @@ func coreLimits(root string) finding {
 	f := finding{What: "limits", OK: true}
 	var parts []string
 	if set := statusField(root, "Cpus_allowed_list"); set != "" {
-		parts = append(parts, fmt.Sprintf("cpuset %s: %d cores", set, countList(set)))
+		parts = append(parts, fmt.Sprintf("cpuset %s: %d cores", set, len(bench.Processors(set))))
 	}
 	if quota, group, ok := cpuQuota(root); ok {
 		parts = append(parts, fmt.Sprintf("quota of control group %s: %.4g cores", group, quota))
@@ -70,71 +70,21 @@ func statusField(root, key string) string {
 	return ""
 }
 
-// countList counts a list of ranges, "0-3,8".
-func countList(list string) int {
-	n := 0
-	for _, part := range strings.Split(list, ",") {
-		lo, hi, ok := strings.Cut(strings.TrimSpace(part), "-")
-		a, err := strconv.Atoi(lo)
-		if err != nil {
-			continue
-		}
-		b := a
-		if ok {
-			if b, err = strconv.Atoi(hi); err != nil || b < a {
-				continue
-			}
-		}
-		n += b - a + 1
-	}
-	return n
-}
-
 // cpuQuota is the least number of cores that a control group on the way to the root allows.
 func cpuQuota(root string) (cores float64, group string, ok bool) {
-	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	if err != nil {
-		return 0, "", false
-	}
-	take := func(x float64, name string) {
-		if !ok || x < cores {
-			cores, group, ok = x, name, true
+	for _, g := range hostmem.Groups(root, "cpu") {
+		quota, period := smallFile(filepath.Join(g.Dir, "cpu.cfs_quota_us")), smallFile(filepath.Join(g.Dir, "cpu.cfs_period_us"))
+		if f := strings.Fields(smallFile(filepath.Join(g.Dir, "cpu.max"))); g.V2 && len(f) == 2 {
+			quota, period = f[0], f[1]
 		}
-	}
-	for line := range strings.Lines(string(text)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // hierarchy:controllers:path
-		if len(parts) != 3 {
-			continue
-		}
-		for p := path.Clean("/" + parts[2]); ; p = path.Dir(p) {
-			switch {
-			case parts[0] == "0" && parts[1] == "":
-				for _, m := range []string{"sys/fs/cgroup", "sys/fs/cgroup/unified"} {
-					if f := strings.Fields(smallFile(filepath.Join(root, m, p, "cpu.max"))); len(f) == 2 {
-						take2(f[0], f[1], p, take)
-					}
-				}
-			case slices.Contains(strings.Split(parts[1], ","), "cpu"):
-				for _, m := range []string{"sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"} {
-					dir := filepath.Join(root, m, p)
-					take2(smallFile(filepath.Join(dir, "cpu.cfs_quota_us")), smallFile(filepath.Join(dir, "cpu.cfs_period_us")), p, take)
-				}
-			}
-			if p == "/" {
-				break
-			}
+		q, err1 := strconv.ParseFloat(strings.TrimSpace(quota), 64)
+		p, err2 := strconv.ParseFloat(strings.TrimSpace(period), 64)
+		// "max" and -1 are no limit.
+		if err1 == nil && err2 == nil && q > 0 && p > 0 && (!ok || q/p < cores) {
+			cores, group, ok = q/p, g.Name, true
 		}
 	}
 	return cores, group, ok
-}
-
-// take2 takes a quota and its period, where they are numbers: "max" and -1 are no limit.
-func take2(quota, period, group string, take func(float64, string)) {
-	q, err1 := strconv.ParseFloat(strings.TrimSpace(quota), 64)
-	p, err2 := strconv.ParseFloat(strings.TrimSpace(period), 64)
-	if err1 == nil && err2 == nil && q > 0 && p > 0 {
-		take(q/p, group)
-	}
 }
 
 // smallFile is a small file's text, "" when it cannot be read.

@@ -3,12 +3,14 @@ package bench
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/megatrain/mtc/runtime/hostmem"
 )
 
 // What else runs on the processors while they are measured makes every rate too low, and a plan by such rates
@@ -40,7 +42,7 @@ func usageNow(root string) usage {
 		if len(f) < 9 || !strings.HasPrefix(f[0], "cpu") || f[0] == "cpu" {
 			continue
 		}
-		if n, err := strconv.Atoi(f[0][3:]); err != nil || allowed != nil && !allowed[n] {
+		if n, err := strconv.Atoi(f[0][3:]); err != nil || allowed != nil && !slices.Contains(allowed, n) {
 			continue
 		}
 		u.processors++
@@ -56,59 +58,50 @@ func usageNow(root string) usage {
 }
 
 // allowedProcessors are those that this process may run on; nil where that is not told.
-func allowedProcessors(root string) map[int]bool {
+func allowedProcessors(root string) []int {
 	text, _ := os.ReadFile(filepath.Join(root, "proc/self/status"))
 	for line := range strings.Lines(string(text)) {
-		list, ok := strings.CutPrefix(line, "Cpus_allowed_list:")
-		if !ok {
-			continue
+		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+			return Processors(list)
 		}
-		out := map[int]bool{}
-		for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
-			first, last, span := strings.Cut(part, "-")
-			if !span {
-				last = first
-			}
-			a, err1 := strconv.Atoi(first)
-			b, err2 := strconv.Atoi(last)
-			for i := a; err1 == nil && err2 == nil && i <= b && i < 1<<14; i++ {
-				out[i] = true
-			}
-		}
-		return out
 	}
 	return nil
+}
+
+// Processors are the numbers of a list of ranges, "0-3,8"; what is none is passed over.
+func Processors(list string) []int {
+	out := []int{}
+	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
+		first, last, span := strings.Cut(strings.TrimSpace(part), "-")
+		if !span {
+			last = first
+		}
+		a, err1 := strconv.Atoi(first)
+		b, err2 := strconv.Atoi(last)
+		for i := a; err1 == nil && err2 == nil && i <= b && i < 1<<14; i++ {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // throttled is for how long the control groups on the way to the root held their processes back, the most of
 // them.
 func throttled(root string) (most time.Duration, ok bool) {
-	text, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	for line := range strings.Lines(string(text)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		for p := path.Clean("/" + parts[2]); ; p = path.Dir(p) {
-			for _, m := range []string{"", "unified", "cpu", "cpu,cpuacct"} {
-				stat, _ := os.ReadFile(filepath.Join(root, "sys/fs/cgroup", m, p, "cpu.stat"))
-				for l := range strings.Lines(string(stat)) {
-					f := strings.Fields(l)
-					if len(f) != 2 {
-						continue
-					}
-					n, err := strconv.ParseInt(f[1], 10, 64)
-					switch {
-					case err != nil:
-					case f[0] == "throttled_usec":
-						most, ok = max(most, time.Duration(n)*time.Microsecond), true
-					case f[0] == "throttled_time":
-						most, ok = max(most, time.Duration(n)), true
-					}
-				}
+	for _, g := range hostmem.Groups(root, "cpu") {
+		stat, _ := os.ReadFile(filepath.Join(g.Dir, "cpu.stat"))
+		for l := range strings.Lines(string(stat)) {
+			f := strings.Fields(l)
+			if len(f) != 2 {
+				continue
 			}
-			if p == "/" {
-				break
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			switch {
+			case err != nil:
+			case f[0] == "throttled_usec":
+				most, ok = max(most, time.Duration(n)*time.Microsecond), true
+			case f[0] == "throttled_time":
+				most, ok = max(most, time.Duration(n)), true
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"bytes"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,16 +27,20 @@ func available(root string) (f Free, ok bool) {
 	if n, found := meminfo(filepath.Join(root, "proc/meminfo"), "MemAvailable"); found {
 		f, ok = Free{n, "free memory of the machine"}, true
 	}
-	for _, g := range groups(root) {
-		limit, found := number(filepath.Join(g.dir, g.limit))
+	for _, g := range Groups(root, "memory") {
+		most, now, cache := "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+		if g.V2 {
+			most, now, cache = "memory.max", "memory.current", "inactive_file"
+		}
+		limit, found := number(filepath.Join(g.Dir, most))
 		if !found { // "max" in version 2
 			continue
 		}
-		used, _ := number(filepath.Join(g.dir, g.used))
+		used, _ := number(filepath.Join(g.Dir, now))
 		// Pages of files can be dropped, so they do not stand in the way.
-		used -= field(filepath.Join(g.dir, "memory.stat"), g.cache)
+		used -= field(filepath.Join(g.Dir, "memory.stat"), cache)
 		if free := max(0, limit-used); !ok || free < f.Bytes {
-			f, ok = Free{free, "memory limit of control group " + g.name}, true
+			f, ok = Free{free, "memory limit of control group " + g.Name}, true
 		}
 	}
 	return f, ok
@@ -47,58 +50,6 @@ func available(root string) (f Free, ok bool) {
 func Total() int64 {
 	n, _ := meminfo("/proc/meminfo", "MemTotal")
 	return n
-}
-
-// group is one control group that limits memory, in the terms of its version.
-type group struct {
-	dir, name          string
-	limit, used, cache string
-}
-
-// groups lists the control groups of the process from its own up to the root, of both
-// versions.
-func groups(root string) []group {
-	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	if err != nil {
-		return nil
-	}
-	var out []group
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		parts := strings.SplitN(line, ":", 3) // hierarchy:controllers:path
-		if len(parts) != 3 {
-			continue
-		}
-		g := group{limit: "memory.max", used: "memory.current", cache: "inactive_file"}
-		var mounts []string
-		switch {
-		case parts[0] == "0" && parts[1] == "":
-			mounts = []string{"sys/fs/cgroup", "sys/fs/cgroup/unified"}
-		case has(parts[1], "memory"):
-			g = group{limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", cache: "total_inactive_file"}
-			mounts = []string{"sys/fs/cgroup/memory"}
-		}
-		for _, m := range mounts {
-			// Inside a container the path may be that of the host, of which only the end,
-			// or nothing, is mounted: folders that are not there are passed over.
-			for p := path.Clean("/" + parts[2]); ; p = path.Dir(p) {
-				g.dir, g.name = filepath.Join(root, m, p), p
-				out = append(out, g)
-				if p == "/" {
-					break
-				}
-			}
-		}
-	}
-	return out
-}
-
-func has(list, word string) bool {
-	for _, w := range strings.Split(list, ",") {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // Peak is the most memory that this process had resident so far, 0 where that cannot be told.
