@@ -2,6 +2,7 @@ package program
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/telemetry"
@@ -42,7 +44,9 @@ func (s *session) openRouting(errw io.Writer) (*routing, error) {
 		return nil, nil
 	}
 	f, err := telemetry.OpenMetrics(filepath.Join(s.out, RoutingFile), s.engine.State().Step)
-	if err != nil {
+	if bad := (*fault.Error)(nil); errors.As(err, &bad) { // its place is not one that a flag gives
+		return nil, bad.Help("move it out of the way: the run begins a new one")
+	} else if err != nil {
 		return nil, err
 	}
 	for i := range s.plan.Routers {

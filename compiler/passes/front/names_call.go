@@ -1,6 +1,8 @@
 package front
 
 import (
+	"slices"
+
 	"github.com/megatrain/mtc/lang/ast"
 	"github.com/megatrain/mtc/lang/diag/suggest"
 	"github.com/megatrain/mtc/runtime/op"
@@ -92,8 +94,17 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 			cands = append(cands, ct.Name)
 		}
 	}
-	for _, fn := range functions {
-		cands = append(cands, fn.Name)
+	if p != nil && constant && len(p.Ctors) > 0 { // a number is none of its values
+		cands = append(cands, p.Words...)
+		if p.Default != nil && p.Default.IsNone() {
+			cands = append(cands, "none")
+		}
+		slices.Sort(cands)
+		cands = slices.Compact(cands)
+	} else {
+		for _, fn := range functions {
+			cands = append(cands, fn.Name)
+		}
 	}
 	n.unknownCallee(c, p, cands)
 }

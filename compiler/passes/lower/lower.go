@@ -20,7 +20,7 @@
 // gradients included, so that what may share memory follows from lifetimes alone.
 //
 // The passes know no op by name, except those they insert or rewrite: add and copy where
-// gradients meet, fill, swiglu, rope, rmsnorm and crossentropy, and linear, scale and add for adapters.
+// gradients meet, fill, swiglu, rope, rmsnorm, softcap and crossentropy, and linear, scale and add for adapters.
 package lower
 
 import (

@@ -7,6 +7,7 @@ model m(D = 64, L = 2, V = 256, E = 4) {
   block d(x) { x += moe: moe(x, experts = E, expert = mlp(width = D), router = topk(2, balance = aux(0.01, scope = sequence), scores = softmx)) }
   block e(x) { x += moe: moe(x, experts = E, expert = 2 * D, router = topk(2)) }
   block f(x) { x += moe: moe(x, experts = E, expert = mlp(width = D)) }
+  block g(x) { x += moe: moe(x, experts = E, expert = mlp(width = D), router = threshold(0.5, warmup = quickly(4))) }
   forward(tokens) {
     x = wte: embed(tokens, V, D)
     a(x); b(x); c(x); d(x); e(x); f(x)

@@ -24,6 +24,9 @@ func Read(r io.Reader) ([]moe.Line, error) {
 	for n := 1; ; n++ {
 		text, err := in.ReadBytes('\n')
 		if err == io.EOF {
+			if len(text) > 0 && text[0] != '{' { // not a line that is being written
+				return nil, fmt.Errorf("line %d does not say what routers did", n)
+			}
 			return out, nil
 		}
 		if err != nil {

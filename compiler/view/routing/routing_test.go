@@ -63,7 +63,10 @@ func TestOneLineAndFaults(t *testing.T) {
 	if err := Write(&b, "m", lines, nil); err != nil || !strings.Contains(b.String(), "<circle") {
 		t.Errorf("%v", err)
 	}
-	for _, bad := range []string{"{}\n", "x\n", `{"step":1,"loss":2}` + "\n"} {
+	if cut, err := Read(strings.NewReader(one + "\n" + one[:20])); err != nil || len(cut) != 1 { // of a run that goes on
+		t.Errorf("%d lines, %v", len(cut), err)
+	}
+	for _, bad := range []string{"{}\n", "x\n", `{"step":1,"loss":2}` + "\n", one + "\nnothing of a run"} {
 		if _, err := Read(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q was read", bad)
 		}
