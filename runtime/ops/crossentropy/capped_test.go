@@ -117,3 +117,16 @@ func TestCappedCUDA(t *testing.T) {
 		}
 	})
 }
+
+// TestCappedTakesNoMemory: a row's blocks are not made anew for each row, which cost more than the row.
+func TestCappedTakesNoMemory(t *testing.T) {
+	row, d := make([]float32, 3000), make([]float32, 3000)
+	for name, f := range map[string]func(){
+		"gradient": func() { cappedGradient(d, row, 1, 15, 1) },
+		"loss":     func() { cappedLoss(row, 1, 15) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n >= 1 {
+			t.Errorf("%s: %g allocations a row", name, n)
+		}
+	}
+}
