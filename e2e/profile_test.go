@@ -76,9 +76,8 @@ func TestProfile(t *testing.T) {
 }
 
 // TestProfileOverhead: the marks of a timed step take less than a hundredth of it. Steps of a
-// shared machine differ by more than that, so that the marks are timed by themselves, and of the
-// steps only that the timed ones are not far slower: docs/reference/inspect.md says what was
-// measured.
+// shared machine differ by more than that, so that the marks are timed by themselves, and what the
+// steps took is only logged: docs/reference/inspect.md says what was measured.
 func TestProfileOverhead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains 40 steps")
@@ -98,9 +97,6 @@ func TestProfileOverhead(t *testing.T) {
 		with*1e3, without*1e3, 100*(with/without-1), cost*1e3, 100*cost/without)
 	if cost > 0.01*without {
 		t.Errorf("the marks of a step take %.3f ms of %.1f", cost*1e3, without*1e3)
-	}
-	if with > 2*without {
-		t.Errorf("the fastest step that is timed takes %.1f ms, the fastest other one %.1f", with*1e3, without*1e3)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestLanesOverlap(t *testing.T) {
 			close(mine)
 			select {
 			case <-other:
-			case <-time.After(10 * time.Second):
+			case <-time.After(2 * time.Minute):
 				panic("the other lane did not start")
 			}
 		}}
