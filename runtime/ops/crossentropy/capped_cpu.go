@@ -2,19 +2,16 @@ package crossentropy
 
 import (
 	"math"
-	"sync"
 
+	"github.com/megatrain/mtc/runtime/ops/internal/loops"
 	"github.com/megatrain/mtc/runtime/vec"
 )
 
-// blocks are terms of one block: of a row's own they would be made anew for each, since what vec works on
-// escapes.
-var blocks = sync.Pool{New: func() any { return new([block]float32) }}
-
 // cappedLoss is the loss of a row whose logits are softly capped, block by block.
 func cappedLoss(row []float32, target int64, limit float32) float64 {
-	z := blocks.Get().(*[block]float32)
-	defer blocks.Put(z)
+	scratch := loops.Floats(block)
+	defer scratch.Free()
+	z := scratch.F
 	top := float32(math.Inf(-1))
 	for i := 0; i < len(row); i += block {
 		x := row[i:min(i+block, len(row))]
@@ -37,8 +34,9 @@ func cappedLoss(row []float32, target int64, limit float32) float64 {
 // times 1 - (z / limit)^2. d holds z between.
 func cappedGradient(d, row []float32, target int64, limit float32, inv float64) float64 {
 	vec.Softcap(d, row, limit)
-	e := blocks.Get().(*[block]float32)
-	defer blocks.Put(e)
+	scratch := loops.Floats(block)
+	defer scratch.Free()
+	e := scratch.F
 	top, hit, sum := vec.Max(d), d[target], 0.0
 	for i := 0; i < len(d); i += block {
 		z := d[i:min(i+block, len(d))]
