@@ -103,8 +103,8 @@ func (w *graphWriter) unit(u *ir.Unit) {
 			if ok && p.Name == "slots" && u.Router != nil { // room for rows is no part of what is computed
 				v = *op.IntValue(front.DefaultSlots(u.Router.Mean, u.Router.Experts, u.Router.Attr["kind"].Int == moe.TopK))
 			}
-			if w.forward && trained(n.Call, p.Name) {
-				continue
+			if w.forward && trained(n.Call, p.Name) || p.Name == "dims" && v.IsNone() {
+				continue // dims came later: without them a model is what it was
 			}
 			if ok && p.Kind != op.InitKind && p.Kind != op.TieKind { // a tie shows in the weight's path
 				fmt.Fprintf(w.out, " %s=%s", p.Name, constantText(v))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/ops/qkrope"
+	"github.com/megatrain/mtc/runtime/ops/rope"
 )
 
 // rotations puts into one launch what stands between the products of q and k and attention: the
@@ -52,7 +53,7 @@ func (t *turn) launches() []*inst {
 
 // isTurn tells whether a launch is a rotation, or its gradient, that the fused launches take.
 func isTurn(in *inst, launch string) bool {
-	return in.call.Def.Name == "rope" && in.launch.Func == launch && !in.inLoop && qkrope.Fits(in.call.Int("hd"))
+	return in.call.Def.Name == "rope" && in.launch.Func == launch && !in.inLoop && rope.Whole(in.call) && qkrope.Fits(in.call.Int("hd"))
 }
 
 // isNorm tells whether a launch is a norm of the heads that rope turns, or its gradient.

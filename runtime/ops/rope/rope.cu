@@ -6,7 +6,8 @@
 //mtc:spec 0 1
 //mtc:spec 1 1
 
-// p = {x, cs [T, 2, hd/2] f32, add or null, y, starts i32 or null}, i = {rows, seq, pos, D, hd, interleaved}.
+// p = {x, cs [T, 2, dims/2] f32, add or null, y, starts i32 or null}, i = {rows, seq, pos, D, hd,
+// interleaved, dims}; the first dims elements of each head turn.
 // Row is a row's place, with the angles of its position.
 struct Row {
     const act_t *x, *add;
@@ -19,7 +20,7 @@ struct Row {
         y = (act_t*)a.p[3] + row * d;
         i64 pos = a.i[2] + (i64)((u64)row % (u64)a.i[1]);
         if (a.p[4]) pos -= ((const int*)a.p[4])[row];  // where the row's document begins
-        cs = (const float*)a.p[1] + pos * a.i[4];
+        cs = (const float*)a.p[1] + pos * a.i[6];
     }
 };
 
@@ -91,6 +92,33 @@ extern "C" __global__ void __launch_bounds__(256) rope_pairs(Args a) {
         const u32 head = pair / half, j = pair % half;
         const u32 at = S0 ? 2 * (head * half + j) : 2 * head * half + j;
         const u32 other = S0 ? at + 1 : at + half;
+        float u = to_f(row.x[at]), v = to_f(row.x[other]);
+        turn(u, v, row.cs[j], S1 ? -row.cs[half + j] : row.cs[half + j]);
+        const float p = plus(row.add, at, u), q = plus(row.add, other, v);
+        row.y[at] = from_f<act_t>(p);
+        row.y[other] = from_f<act_t>(q);
+    }
+}
+
+// Heads of which only a part turns: pair by pair, then what passes, element by element. Rows and threads are
+// those of rope_pairs.
+extern "C" __global__ void __launch_bounds__(256) rope_part(Args a) {
+    const u32 d = (u32)a.i[3], hd = (u32)a.i[4], half = (u32)a.i[6] / 2, in_head = hd - half;
+    const u32 items = (d + 15) / 16, per_block = items < 256 ? 256 / items : 1;
+    const u32 in_block = threadIdx.x / items;
+    const i64 at_row = (i64)blockIdx.x * per_block + (per_block > 1 ? in_block : 0);
+    if (per_block > 1 && in_block >= per_block || at_row >= a.i[0]) return;
+    const Row row(a, at_row);
+    const u32 first = per_block > 1 ? threadIdx.x % items : threadIdx.x;
+    const u32 step = per_block > 1 ? items : blockDim.x;
+    for (u32 item = first; item < d / hd * in_head; item += step) {
+        const u32 base = item / in_head * hd, j = item % in_head;
+        if (j >= half) {
+            const u32 at = base + half + j;
+            row.y[at] = from_f<act_t>(plus(row.add, at, to_f(row.x[at])));
+            continue;
+        }
+        const u32 at = base + (S0 ? 2 * j : j), other = S0 ? at + 1 : at + half;
         float u = to_f(row.x[at]), v = to_f(row.x[other]);
         turn(u, v, row.cs[j], S1 ? -row.cs[half + j] : row.cs[half + j]);
         const float p = plus(row.add, at, u), q = plus(row.add, other, v);

@@ -7,6 +7,9 @@
 // half:        u = x[j],  v = x[j + hd/2]   (Llama, Mistral, Qwen as Hugging Face keeps them)
 // interleaved: u = x[2j], v = x[2j + 1]     (the paper; Llama as Meta keeps it)
 //
+// With dims only the first dims elements of each head turn, as if they were a head of their own, with a
+// table [T, 2, dims/2]; the others pass (GPT-NeoX, GPT-J, Phi, StableLM).
+//
 // Backward turns dy by the negative angle and reads no activation. The table cs is made
 // once at start-up (angles.go), which also holds the scalings for long contexts.
 // Source: Su et al., arXiv 2104.09864.
@@ -33,6 +36,7 @@ var Def = &op.Def{
 			Doc: "none, linear(factor), llama3(factor, low, high, original) or yarn(factor, original, fast, slow, amplitude)"},
 		{Name: "layout", Kind: op.Word, Default: op.WordValue("half"), Words: []string{"half", "interleaved"},
 			Doc: "which elements form a pair: j and j + hd/2, or 2j and 2j + 1"},
+		{Name: "dims", Kind: op.Int, Default: op.None(), Doc: "the first elements of each head, even, that turn as a head of that size would; none: all"},
 	},
 	Documents: true,
 	Infer:     infer,
@@ -81,6 +85,10 @@ func infer(c *op.Call) error {
 	if last.N%hd.N != 0 {
 		return &op.ArgError{Arg: "x", Want: fmt.Sprintf("a last dim that is a multiple of hd = %d", hd.N), Got: x.String()}
 	}
+	dims, err := dimsOf(c, hd.N)
+	if err != nil {
+		return err
+	}
 	if err := c.PositiveFloat("theta"); err != nil {
 		return err
 	}
@@ -95,15 +103,33 @@ func infer(c *op.Call) error {
 	c.Out = x
 	c.Tables = []op.Table{{
 		Operand: "cs",
-		Type:    tensor.Type{DType: tensor.F32, Shape: tensor.Shape{x.Shape[1], {N: 2}, {N: hd.N / 2}}},
+		Type:    tensor.Type{DType: tensor.F32, Shape: tensor.Shape{x.Shape[1], {N: 2}, {N: dims / 2}}},
 		Func:    "Angles",
-		Consts:  append([]op.Const{op.IntConst("HD", hd.N), op.FloatConst("Theta", c.Float("theta"))}, scaling...),
+		Consts:  append([]op.Const{op.IntConst("HD", dims), op.FloatConst("Theta", c.Float("theta"))}, scaling...),
 	}}
 	c.Consts = []op.Const{
 		op.RowsConst(), {Field: "Seq", Kind: op.CSeq}, {Field: "Pos", Kind: op.CPos},
-		op.IntConst("D", last.N), op.IntConst("HD", hd.N), op.BoolConst("Interleaved", layout == "interleaved"),
+		op.IntConst("D", last.N), op.IntConst("HD", hd.N), op.IntConst("Dims", dims), op.BoolConst("Interleaved", layout == "interleaved"),
 	}
 	return nil
+}
+
+// Whole tells whether all elements of the heads turn.
+func Whole(c *op.Call) bool { return !c.Has("dims") }
+
+// dimsOf is how many elements of each head turn; where these are all, the call is the one without dims.
+func dimsOf(c *op.Call, hd int64) (int64, error) {
+	if Whole(c) {
+		return hd, nil
+	}
+	dims := c.Int("dims")
+	if dims < 2 || dims%2 != 0 || dims > hd {
+		return 0, &op.ArgError{Arg: "dims", Want: fmt.Sprintf("an even number of a head's elements, from 2 to hd = %d", hd), Got: c.Attr["dims"].String()}
+	}
+	if dims == hd {
+		c.Attr["dims"] = *op.None()
+	}
+	return dims, nil
 }
 
 // scalingConsts checks `scaling` and returns its fields of AnglesArgs.

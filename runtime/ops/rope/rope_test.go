@@ -29,9 +29,13 @@ func TestRope(t *testing.T) {
 			Ref: func(v optest.Values) []float64 {
 				x, y := v.F["x"], make([]float64, len(v.F["x"]))
 				for i := 0; i < len(x); i += 8 {
-					p := float64(i / 24 % v.Seq)
-					for j := range 4 {
-						a, b := i+j, i+j+4
+					p, dims := float64(i/24%v.Seq), 8
+					if n, ok := attr["dims"]; ok && !n.IsNone() {
+						dims = int(n.Int)
+					}
+					copy(y[i+dims:i+8], x[i+dims:i+8])
+					for j := range dims / 2 {
+						a, b := i+j, i+j+dims/2
 						if interleaved {
 							a, b = i+2*j, i+2*j+1
 						}
@@ -44,6 +48,12 @@ func TestRope(t *testing.T) {
 				return y
 			},
 		}
+	}
+	// A part has a table of its own size.
+	part := func(name string, interleaved bool, attr map[string]op.Value, freq func(j int) (f, amplitude float64)) optest.Good {
+		g, table := good(name, interleaved, attr, freq), 5*attr["dims"].Int*4
+		g.Cost = map[string]op.Cost{"Forward": {FLOPs: 720, Bytes: 1920 + table}, "Backward": {FLOPs: 960, Bytes: 1920 + table}}
+		return g
 	}
 	plain := func(theta float64) func(int) (float64, float64) {
 		return func(j int) (float64, float64) { return math.Pow(theta, -float64(j)/4), 1 }
@@ -77,8 +87,14 @@ func TestRope(t *testing.T) {
 			good("yarn with an amplitude", false, words("scaling", call("yarn", 4, 256, 32, 1, 0.75)), func(j int) (float64, float64) {
 				return math.Pow(10000, -float64(j)/4) * []float64{1, 0.5 + 0.5/4, 0.25, 0.25}[j], 0.75
 			}),
+			part("half of a part", false, words("theta", *op.FloatValue(100), "dims", *op.IntValue(4)), func(j int) (float64, float64) { return math.Pow(100, -float64(j)/2), 1 }),
+			part("interleaved part", true, words("theta", *op.FloatValue(100), "dims", *op.IntValue(6), "layout", *op.WordValue("interleaved")),
+				func(j int) (float64, float64) { return math.Pow(100, -float64(j)/3), 1 }),
 		},
 		Wide: []optest.Good{
+			{Name: "a part of wide heads", In: []tensor.Type{optest.F32(384)}, Attr: words("hd", *op.IntValue(128), "dims", *op.IntValue(32)), Batch: 2, Seq: 19},
+			{Name: "an interleaved part", In: []tensor.Type{optest.F32(320)}, Attr: words("hd", *op.IntValue(80), "dims", *op.IntValue(20), "layout", *op.WordValue("interleaved")), Batch: 2, Seq: 7},
+			{Name: "a part of many heads", In: []tensor.Type{optest.F32(8192)}, Attr: words("hd", *op.IntValue(256), "dims", *op.IntValue(2)), Batch: 1, Seq: 2},
 			{Name: "wide heads", In: []tensor.Type{optest.F32(384)}, Attr: map[string]op.Value{"hd": *op.IntValue(128)}, Batch: 2, Seq: 19},
 			{Name: "wide interleaved", In: []tensor.Type{optest.F32(384)}, Attr: words("hd", *op.IntValue(64), "layout", *op.WordValue("interleaved")), Batch: 2, Seq: 19},
 			{Name: "many heads", In: []tensor.Type{optest.F32(8192)}, Attr: map[string]op.Value{"hd": *op.IntValue(128)}, Batch: 1, Seq: 2},
@@ -88,6 +104,9 @@ func TestRope(t *testing.T) {
 			{Name: "an odd head", In: in, Attr: words("hd", *op.IntValue(3)), Arg: "hd", Want: "even"},
 			{Name: "no head", In: in, Attr: words("hd", *op.IntValue(0)), Arg: "hd", Want: "positive"},
 			{Name: "heads that do not divide", In: in, Attr: words("hd", *op.IntValue(10)), Arg: "x", Want: "multiple of hd = 10"},
+			{Name: "an odd part", In: in, Attr: words("hd", hd, "dims", *op.IntValue(3)), Arg: "dims", Want: "even"},
+			{Name: "no part", In: in, Attr: words("hd", hd, "dims", *op.IntValue(0)), Arg: "dims", Want: "from 2"},
+			{Name: "more than a head", In: in, Attr: words("hd", hd, "dims", *op.IntValue(10)), Arg: "dims", Want: "hd = 8"},
 			{Name: "no theta", In: in, Attr: words("hd", hd, "theta", *op.FloatValue(0)), Arg: "theta", Want: "above 0"},
 			{Name: "an unknown layout", In: in, Attr: words("hd", hd, "layout", *op.WordValue("full")), Arg: "layout", Want: "half or interleaved"},
 			{Name: "an unknown scaling", In: in, Attr: words("hd", hd, "scaling", call("ntk", 2)), Arg: "scaling", Want: "llama3(factor, low, high, original)"},
@@ -114,8 +133,8 @@ func TestStarts(t *testing.T) {
 		table := m.F32(cs...)
 		both := func(x []float32, starts []int32) (y, dx []float32) {
 			n := len(x) / d
-			a := ForwardArgs{X: m.Act(x...), Y: m.Bytes(m.ActSize() * int64(len(x))), CS: table, Rows: n, Seq: n, D: d, HD: hd}
-			b := BackwardArgs{DY: a.X, DX: m.Bytes(m.ActSize() * int64(len(x))), CS: table, Rows: n, Seq: n, D: d, HD: hd}
+			a := ForwardArgs{X: m.Act(x...), Y: m.Bytes(m.ActSize() * int64(len(x))), CS: table, Rows: n, Seq: n, D: d, HD: hd, Dims: hd}
+			b := BackwardArgs{DY: a.X, DX: m.Bytes(m.ActSize() * int64(len(x))), CS: table, Rows: n, Seq: n, D: d, HD: hd, Dims: hd}
 			if starts != nil {
 				a.Starts = m.I32(starts...)
 				b.Starts = a.Starts
