@@ -55,9 +55,9 @@ func layerForward(queue device.Queue, b *engine.Binding) {
 		X: q, Weight: w.At(LayerQNormWeight), Y: q2, Inv: q2Inv,
 		Rows: Rows, D: 32, Per: 8, Eps: 1e-06,
 	}) // window.mt:7
-	rope.Forward(queue, rope.ForwardArgs{X: q2, CS: ropeCs, Y: qRope, Rows: Rows, Seq: T, D: 32, HD: 8})           // window.mt:8
+	rope.Forward(queue, rope.ForwardArgs{X: q2, CS: ropeCs, Y: qRope, Rows: Rows, Seq: T, D: 32, HD: 8, Dims: 8})  // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerKWeight), Y: k, Rows: Rows, In: 32, Out: 16}) // window.mt:8
-	rope.Forward(queue, rope.ForwardArgs{X: k, CS: ropeCs, Y: kRope, Rows: Rows, Seq: T, D: 16, HD: 8})            // window.mt:8
+	rope.Forward(queue, rope.ForwardArgs{X: k, CS: ropeCs, Y: kRope, Rows: Rows, Seq: T, D: 16, HD: 8, Dims: 8})   // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerVWeight), Y: v, Rows: Rows, In: 32, Out: 16}) // window.mt:8
 	attention.Forward(queue, attention.ForwardArgs{
 		Q: qRope, K: kRope, V: v, Y: a, Lse: aLse,
@@ -121,9 +121,9 @@ func layerRecompute(queue device.Queue, b *engine.Binding) {
 		X: q, Weight: w.At(LayerQNormWeight), Y: q2, Inv: q2Inv,
 		Rows: Rows, D: 32, Per: 8, Eps: 1e-06,
 	}) // window.mt:7
-	rope.Forward(queue, rope.ForwardArgs{X: q2, CS: ropeCs, Y: qRope, Rows: Rows, Seq: T, D: 32, HD: 8})           // window.mt:8
+	rope.Forward(queue, rope.ForwardArgs{X: q2, CS: ropeCs, Y: qRope, Rows: Rows, Seq: T, D: 32, HD: 8, Dims: 8})  // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerKWeight), Y: k, Rows: Rows, In: 32, Out: 16}) // window.mt:8
-	rope.Forward(queue, rope.ForwardArgs{X: k, CS: ropeCs, Y: kRope, Rows: Rows, Seq: T, D: 16, HD: 8})            // window.mt:8
+	rope.Forward(queue, rope.ForwardArgs{X: k, CS: ropeCs, Y: kRope, Rows: Rows, Seq: T, D: 16, HD: 8, Dims: 8})   // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerVWeight), Y: v, Rows: Rows, In: 32, Out: 16}) // window.mt:8
 	attention.Forward(queue, attention.ForwardArgs{
 		Q: qRope, K: kRope, V: v, Y: a, Lse: aLse,
@@ -247,7 +247,7 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		X: h, DY: dV, DWeight: b.Grad(0, LayerVWeightGrad), AddDWeight: b.GradAdd(0, LayerVWeightGrad),
 		Rows: Rows, In: 32, Out: 16,
 	}) // window.mt:8
-	rope.Backward(queue, rope.BackwardArgs{CS: ropeCs, DY: dKRope, DX: dK, Rows: Rows, Seq: T, D: 16, HD: 8}) // window.mt:8
+	rope.Backward(queue, rope.BackwardArgs{CS: ropeCs, DY: dKRope, DX: dK, Rows: Rows, Seq: T, D: 16, HD: 8, Dims: 8}) // window.mt:8
 	linear.BackwardInput(queue, linear.BackwardInputArgs{
 		Weight: w.At(LayerKWeight), DY: dK, DX: dHb, AddDX: dH,
 		Rows: Rows, In: 32, Out: 16,
@@ -256,7 +256,7 @@ func layerBackward(queue device.Queue, b *engine.Binding) {
 		X: h, DY: dK, DWeight: b.Grad(0, LayerKWeightGrad), AddDWeight: b.GradAdd(0, LayerKWeightGrad),
 		Rows: Rows, In: 32, Out: 16,
 	}) // window.mt:8
-	rope.Backward(queue, rope.BackwardArgs{CS: ropeCs, DY: dQRope, DX: dQ2, Rows: Rows, Seq: T, D: 32, HD: 8}) // window.mt:8
+	rope.Backward(queue, rope.BackwardArgs{CS: ropeCs, DY: dQRope, DX: dQ2, Rows: Rows, Seq: T, D: 32, HD: 8, Dims: 8}) // window.mt:8
 	rmsnorm.Backward(queue, rmsnorm.BackwardArgs{
 		X: q, Weight: w.At(LayerQNormWeight), Inv: q2Inv, DY: dQ2,
 		DX: dQ, DWeight: b.Grad(0, LayerQNormWeightGrad), AddDWeight: b.GradAdd(0, LayerQNormWeightGrad),
@@ -328,12 +328,12 @@ func layerInfer(queue device.Queue, b *engine.Binding) {
 	}) // window.mt:7
 	rope.Forward(queue, rope.ForwardArgs{
 		X: q2, CS: ropeCs, Y: qRope,
-		Rows: b.Rows, Seq: b.Rows, Pos: b.Pos, D: 32, HD: 8,
+		Rows: b.Rows, Seq: b.Rows, Pos: b.Pos, D: 32, HD: 8, Dims: 8,
 	}) // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerKWeight), Y: k, Rows: b.Rows, In: 32, Out: 16}) // window.mt:8
 	rope.Forward(queue, rope.ForwardArgs{
 		X: k, CS: ropeCs, Y: kRope,
-		Rows: b.Rows, Seq: b.Rows, Pos: b.Pos, D: 16, HD: 8,
+		Rows: b.Rows, Seq: b.Rows, Pos: b.Pos, D: 16, HD: 8, Dims: 8,
 	}) // window.mt:8
 	linear.Forward(queue, linear.ForwardArgs{X: h, Weight: w.At(LayerVWeight), Y: v, Rows: b.Rows, In: 32, Out: 16}) // window.mt:8
 	attention.ForwardCached(queue, attention.ForwardCachedArgs{
