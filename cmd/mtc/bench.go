@@ -41,7 +41,12 @@ func newBenchCmd(e *env) *cobra.Command {
 			"--result reads.",
 		Example: "  mtc bench\n  mtc bench --target cuda -o machine.json\n  mtc plan model.mt --machine machine.json",
 		Args:    argRange(0, 0),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), e) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := b.check(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return b.run(cmd.Context(), e)
+		},
 	}
 	fs := cmd.Flags()
 	enumFlag(fs, &b.target, "target", "", "what is measured", "cpu", "cuda")
@@ -54,13 +59,36 @@ func newBenchCmd(e *env) *cobra.Command {
 	return cmd
 }
 
+// check refuses flags that contradict each other, and those without a value.
+func (b *benchCmd) check(given func(flag string) bool) error {
+	for _, f := range []struct{ name, value string }{{"output", b.out}, {"program", b.program}} {
+		if given(f.name) && f.value == "" {
+			return usageErrorf("`--%s` is empty", f.name).hint("write `--%s FILE`", f.name)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		not  []string
+	}{{"program", []string{"result", "output", "quick", "json"}}, {"result", []string{"quick", "target", "mtc-source"}}} {
+		for _, other := range f.not {
+			if given(f.name) && given(other) {
+				return usageErrorf("`--%s` and `--%s` cannot be given at once", f.name, other).hint("`mtc bench --help` says what each is for")
+			}
+		}
+	}
+	return nil
+}
+
 func (b *benchCmd) run(ctx context.Context, e *env) error {
-	for _, path := range []string{b.program, b.out} {
-		if path == "" {
+	for _, f := range []struct {
+		path string
+		kind outKind
+	}{{b.program, outProgram}, {b.out, outProfile}} {
+		if f.path == "" {
 			continue
 		}
-		if err := canWriteOut(path); err != nil {
-			return outError(path, err)
+		if err := canWriteOut(f.path, f.kind); err != nil {
+			return outError(f.path, err)
 		}
 	}
 	if b.program != "" {
@@ -82,7 +110,7 @@ func (b *benchCmd) run(ctx context.Context, e *env) error {
 	}
 	text := m.JSON()
 	if b.out != "" {
-		if err := writeOut(b.out, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+		if err := writeKind(b.out, outProfile, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 			return outError(b.out, err)
 		}
 	}
@@ -217,7 +245,7 @@ func keepProfile(m *cost.Machine, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return cannotWrite(filepath.Dir(path), err)
 	}
-	if err := os.WriteFile(path, text, 0o666); err != nil {
+	if err := writeOut(path, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 		return cannotWrite(path, err)
 	}
 	return nil

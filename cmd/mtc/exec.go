@@ -10,7 +10,7 @@ import (
 // runChild runs a program and takes over its exit code.
 func runChild(e *env, path string, args []string) error {
 	cmd := exec.Command(path, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.in, e.out, e.err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.in, e.results.w, e.err
 	// A terminal interrupts the program too, which saves and then ends; mtc waits for that.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)

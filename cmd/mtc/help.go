@@ -27,8 +27,8 @@ func help(cmd *cobra.Command, _ []string) {
 		}
 		fmt.Fprintf(w, "  %-9s %s\n", c.Name(), c.Short)
 	}
-	fmt.Fprintf(w, "\n`mtc VERB --help` says more. Exit codes: 0 fine, 1 wrong input, 2 wrong usage,\n"+
-		"3 the machine cannot, 4 internal error.\n")
+	fmt.Fprintf(w, "\n`mtc VERB --help` says more, `mtc --version` its version. Exit codes: 0 fine,\n"+
+		"1 wrong input, 2 wrong usage, 3 the machine cannot, 4 internal error.\n")
 }
 
 func verbHelp(w io.Writer, cmd *cobra.Command) {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -41,24 +41,42 @@ run folder with a profile (mtc run --profile) shows the times that were measured
 		Example: "  mtc inspect build/nano\n  mtc inspect build/nano --machine h200 --why 12\n  mtc inspect runs/nano --html step.html",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			given := cmd.Flags().Changed
 			var views []string
-			for _, v := range []string{"json", "memory", "list", "task", "why", "html", "trace", "moe"} {
-				if cmd.Flags().Changed(v) {
+			for _, v := range []string{"json", "memory", "list", "task", "why"} {
+				if given(v) {
 					views = append(views, "--"+v)
 				}
 			}
-			if len(views) > 1 && !(len(views) == 2 && o.json && cmd.Flags().Changed("why")) {
+			if len(views) > 1 && !(len(views) == 2 && o.json && given("why")) {
 				return usageErrorf("%s cannot be shown at once", suggest.List(views)).hint("give one of them")
 			}
-			o.asked, o.whying = cmd.Flags().Changed("task"), cmd.Flags().Changed("why")
-			if cmd.Flags().Changed("moe") {
-				return inspectMoe(cmd.Context(), e, args, o.moe, o.data)
+			if len(o.data) > 0 && !given("moe") {
+				return usageErrorf("`--data` needs `--moe`").hint("write `--moe FILE` too")
+			}
+			o.asked, o.whying = given("task"), given("why")
+			files, err := o.files(given)
+			if err != nil {
+				return err
+			}
+			if given("moe") {
+				if err := inspectMoe(cmd.Context(), e, args, o.moe, o.data, o.json); err != nil {
+					return err
+				}
+				if files = files[1:]; len(files)+len(views) == 0 {
+					return nil
+				}
 			}
 			s, err := loadSchedule(args)
 			if err != nil {
 				return err
 			}
-			return inspect(cmd, e, s, o)
+			if len(views) > 0 || len(files) == 0 {
+				if err := inspect(cmd.Context(), e, s, o); err != nil {
+					return err
+				}
+			}
+			return writeSteps(e, s, o, files)
 		},
 	}
 	fs := cmd.Flags()
@@ -92,7 +110,8 @@ func listNamed(name string) (plan.List, bool) {
 	return 0, false
 }
 
-func inspect(cmd *cobra.Command, e *env, s *loaded, o inspectOptions) error {
+// inspect prints one view.
+func inspect(ctx context.Context, e *env, s *loaded, o inspectOptions) error {
 	var out bytes.Buffer
 	var err error
 	switch {
@@ -111,9 +130,9 @@ func inspect(cmd *cobra.Command, e *env, s *loaded, o inspectOptions) error {
 			s.File.WriteList(&out, o.list)
 		}
 	case o.whying:
-		err = inspectWhy(cmd.Context(), e, s, o, &out)
+		err = inspectWhy(ctx, e, s, o, &out)
 	default:
-		err = inspectStep(cmd, e, s, o, &out)
+		err = inspectStep(s, o, &out)
 	}
 	if err != nil {
 		return err
@@ -123,28 +142,17 @@ func inspect(cmd *cobra.Command, e *env, s *loaded, o inspectOptions) error {
 }
 
 // inspectStep shows a steady step.
-func inspectStep(cmd *cobra.Command, e *env, s *loaded, o inspectOptions, out *bytes.Buffer) error {
-	predicted, err := s.predict(o.machine, plan.Steady)
+func inspectStep(s *loaded, o inspectOptions, out *bytes.Buffer) error {
+	predicted, measured, err := s.steps(o.machine)
 	if err != nil {
 		return err
 	}
-	measured, err := s.measured(s.dir)
-	if err != nil {
-		return err
-	}
-	shown, steps := predicted, []*view.Step{predicted}
-	if measured != nil {
-		measured.Divide = predicted.Machine
-		shown, steps = measured, append(steps, measured)
-	}
-	switch {
-	case o.json:
+	if o.json {
 		return inspectJSON(out, s, predicted, measured)
-	case cmd.Flags().Changed("html"):
-		page := &view.Page{Steps: steps, Sources: s.sources(), Go: s.generated()}
-		return writeView(e, "html", o.html, page.WriteHTML)
-	case cmd.Flags().Changed("trace"):
-		return writeView(e, "trace", o.trace, func(w io.Writer) error { return view.WriteTrace(w, steps) })
+	}
+	shown := predicted
+	if measured != nil {
+		shown = measured
 	}
 	s.File.WriteHead(out)
 	fmt.Fprintln(out)

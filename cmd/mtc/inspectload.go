@@ -181,6 +181,17 @@ func (s *loaded) predict(machine string, list plan.List) (*view.Step, error) {
 	return t, nil
 }
 
+// steps are the steady step as predicted and, of a run with a profile, as measured.
+func (s *loaded) steps(machine string) (predicted, measured *view.Step, err error) {
+	if predicted, err = s.predict(machine, plan.Steady); err != nil {
+		return nil, nil, err
+	}
+	if measured, err = s.measured(s.dir); measured != nil {
+		measured.Divide = predicted.Machine
+	}
+	return predicted, measured, err
+}
+
 // measured is the step that a run folder's profile shows; nil where there is no profile.
 func (s *loaded) measured(dir string) (*view.Step, error) {
 	path := filepath.Join(dir, telemetry.ProfileFile)

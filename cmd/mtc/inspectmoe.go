@@ -17,7 +17,7 @@ import (
 )
 
 // inspectMoe writes the figures of a run's routers; with data also those that need the model.
-func inspectMoe(ctx context.Context, e *env, args []string, file string, data []string) error {
+func inspectMoe(ctx context.Context, e *env, args []string, file string, data []string, asJSON bool) error {
 	run, err := runFolder(args)
 	if err != nil {
 		return err
@@ -43,7 +43,8 @@ func inspectMoe(ctx context.Context, e *env, args []string, file string, data []
 	if err != nil {
 		return err
 	}
-	return writeView(e, "moe", file, func(w io.Writer) error { return routing.Write(w, filepath.Base(run), lines, sample) })
+	out := viewFile{"moe", file, outPage}
+	return out.write(e, asJSON, func(w io.Writer) error { return routing.Write(w, filepath.Base(run), lines, sample) })
 }
 
 // sampleRouting lets the run's program say how many experts tokens of data have by their loss;

@@ -59,8 +59,19 @@ func flushed(f *os.File, write func(io.Writer) error) error {
 	return w.Flush()
 }
 
-// canWriteOut says why writeOut would fail, before the work for it begins.
-func canWriteOut(path string) error {
+// writeKind is writeOut for what kind says may be replaced.
+func writeKind(path string, kind outKind, write func(io.Writer) error) error {
+	if err := kind.mayReplace(path); err != nil {
+		return err
+	}
+	return writeOut(path, write)
+}
+
+// canWriteOut says why writeKind would fail, before the work for it begins.
+func canWriteOut(path string, kind outKind) error {
+	if err := kind.mayReplace(path); err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
 		return errors.New("it is a folder")
@@ -105,7 +116,11 @@ func isStdout(info fs.FileInfo) bool {
 	return err == nil && os.SameFile(info, out)
 }
 
-// outError words what writeOut or canWriteOut returned.
+// outError words what writeKind or canWriteOut returned.
 func outError(path string, err error) error {
+	var kept *keptError
+	if errors.As(err, &kept) {
+		return inputErrorf("%s is not written: %s", path, kept.why).hint("give another file, or move that one away first")
+	}
 	return machineErrorf("%s cannot be written: %v", path, reasonOf(err)).hint("give a file in a folder that can be written")
 }

@@ -25,7 +25,7 @@ type env struct {
 	diagStyle string
 	// diagToOut sends diagnostics to out: they are the result (check --diag=json).
 	diagToOut bool
-	// results is out where a verb itself writes all of it.
+	// results is what out is: it keeps the error of writing.
 	results *output
 }
 
@@ -40,7 +40,8 @@ const (
 
 // run is the whole program: it returns the exit code.
 func run(args []string, in io.Reader, out, errw io.Writer) (code int) {
-	e := &env{in: in, out: out, err: errw, diagStyle: "text"}
+	results := &output{w: out}
+	e := &env{in: in, out: results, err: errw, diagStyle: "text", results: results}
 	defer func() {
 		if r := recover(); r != nil {
 			code = exitInternal
@@ -63,7 +64,7 @@ func run(args []string, in io.Reader, out, errw io.Writer) (code int) {
 	root := newRootCmd(e)
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(results)
 	root.SetErr(errw)
 	return e.finish(root.Execute())
 }
@@ -85,14 +86,8 @@ func newRootCmd(e *env) *cobra.Command {
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
-		switch cmd.Name() {
-		case "run", "generate", "compile", "export": // they hand the output on to a program as it is
-		default:
-			e.results = &output{w: e.out}
-			e.out = e.results
-		}
-	}
+	root.Version = version()
+	root.SetVersionTemplate("mtc {{.Version}}\n")
 	enumFlag(root.PersistentFlags(), &e.diagStyle, "diag", "", "how errors are printed", "text", "short", "json")
 	root.SetFlagErrorFunc(flagError)
 	for _, v := range verbs {
@@ -145,15 +140,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &notExist):
 		name := notExist.GetSpecifiedName()
 		if notExist.GetSpecifiedShortnames() != "" {
-			return usageErrorf("`mtc %s` has no flag `-%s`", cmd.Name(), name).hint("`mtc %s --help` lists its flags", cmd.Name())
+			return usageErrorf("`%s` has no flag `-%s`", cmd.CommandPath(), name).hint("`%s --help` lists its flags", cmd.CommandPath())
 		}
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		u := usageErrorf("`mtc %s` has no flag `--%s`", cmd.Name(), name)
+		u := usageErrorf("`%s` has no flag `--%s`", cmd.CommandPath(), name)
 		if h := suggest.Hint("--"+name, names); h != "" {
 			return u.hint("%s", h)
 		}
-		return u.hint("`mtc %s --help` lists its flags", cmd.Name())
+		return u.hint("`%s --help` lists its flags", cmd.CommandPath())
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		u := usageErrorf("`--%s` cannot be `%s`", f.Name, invalid.GetValue())
@@ -178,12 +173,15 @@ func isNumber(typ string) bool {
 // argRange checks the number of arguments; most < 0 means any.
 func argRange(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		use := "mtc " + cmd.Use
+		use := cmd.Use
+		if cmd.HasParent() {
+			use = cmd.Parent().CommandPath() + " " + use
+		}
 		switch {
 		case len(args) < least:
-			return usageErrorf("`mtc %s` needs %s", cmd.Name(), count(least, "argument")).hint("write `%s`", use)
+			return usageErrorf("`%s` needs %s", cmd.CommandPath(), count(least, "argument")).hint("write `%s`", use)
 		case most >= 0 && len(args) > most:
-			return usageErrorf("`mtc %s` takes %s, not %d", cmd.Name(), atMost(most), len(args)).hint("write `%s`", use)
+			return usageErrorf("`%s` takes %s, not %d", cmd.CommandPath(), atMost(most), len(args)).hint("write `%s`", use)
 		}
 		return nil
 	}
@@ -205,7 +203,7 @@ func count(n int, what string) string {
 
 // finish prints what is wrong and returns the exit code.
 func (e *env) finish(err error) int {
-	if e.results != nil && e.results.err != nil && (err == nil || errors.Is(err, e.results.err)) {
+	if e.results.err != nil && (err == nil || errors.Is(err, e.results.err)) {
 		err = machineErrorf("the output cannot be written: %v", e.results.err)
 		e.diagToOut = false
 	}

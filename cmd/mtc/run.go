@@ -253,7 +253,7 @@ func execProgram(e *env, path string, args []string) error {
 	if !strings.ContainsRune(path, filepath.Separator) {
 		path = "." + string(filepath.Separator) + path
 	}
-	if e.out == os.Stdout && e.err == os.Stderr {
+	if e.results.w == os.Stdout && e.err == os.Stderr {
 		if err := replaceProcess(path, append([]string{path}, args...)); err != nil {
 			return machineErrorf("%s cannot be run: %v", path, err)
 		}
