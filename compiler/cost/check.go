@@ -1,11 +1,14 @@
 package cost
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // Check says what a profile lacks or has wrong, by the name of the field; a simulation divides by its
@@ -29,20 +32,24 @@ func (l limits) maybe() within { return within{l.rate, 1e18, true, "bytes a seco
 func (l limits) launch() within { return within{1e-12, l.seconds, l.noLaunch, "seconds"} }
 
 func (m *Machine) check(l limits) error {
-	for _, text := range []string{m.Name, m.Title, m.Load} {
-		if len(text) > 200 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			return fmt.Errorf("the name or title, or the load, %.40q is not a line of text that can be shown", text)
+	for _, f := range []struct{ field, text string }{{"name", m.Name}, {"title", m.Title}, {"load", m.Load}} {
+		if len(f.text) > 200 || strings.ContainsFunc(f.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return jsontext.In(f.field, fmt.Errorf("the %s, %.40q, is not a line of text that can be shown", f.field, f.text))
 		}
 	}
+	if strings.TrimSpace(m.Name) == "" {
+		return jsontext.In("name", errors.New("the machine has no name"))
+	}
 	if m.Target != "cpu" && m.Target != "cuda" {
-		return fmt.Errorf("machine %s: target is %q, not cpu or cuda", m.Name, m.Target)
+		return jsontext.In("target", fmt.Errorf("machine %s: target is %q, not cpu or cuda", m.Name, m.Target))
 	}
 	if len(m.Rates) == 0 {
-		return fmt.Errorf("machine %s: it has no rates", m.Name)
+		return jsontext.In("rates", fmt.Errorf("machine %s: it has no rates", m.Name))
 	}
 	for _, check := range []func(limits) error{m.checkRates, m.checkFigures, m.checkThreads} {
-		if err := check(l); err != nil {
-			return fmt.Errorf("machine %s: %w", m.Name, err)
+		var e *fieldError
+		if err := check(l); errors.As(err, &e) {
+			return jsontext.In(e.field, fmt.Errorf("machine %s: %w", m.Name, err))
 		}
 	}
 	return nil
@@ -61,11 +68,31 @@ var (
 	coreCount   = within{1e-3, 1 << 20, false, "cores"}
 )
 
+// fieldError is what is wrong with a field of a profile.
+type fieldError struct{ field, what string }
+
+func (e *fieldError) Error() string { return e.field + " " + e.what }
+
+func wrong(field, format string, args ...any) error {
+	return &fieldError{field, fmt.Sprintf(format, args...)}
+}
+
+// below is an error about a field of a field.
+func below(field string, err error) error {
+	if e, ok := err.(*fieldError); ok {
+		if e.field != "" {
+			field += "." + e.field
+		}
+		return &fieldError{field, e.what}
+	}
+	return err
+}
+
 func (w within) check(name string, x float64) error {
 	if w.optional && x == 0 || x >= w.least && x <= w.most { // NaN is neither
 		return nil
 	}
-	return fmt.Errorf("%s is %v; %s, from %g to %g, are what it can be", name, x, w.unit, w.least, w.most)
+	return wrong(name, "is %v; %s, from %g to %g, are what it can be", x, w.unit, w.least, w.most)
 }
 
 func (m *Machine) checkFigures(l limits) error {
@@ -92,7 +119,7 @@ func (m *Machine) checkThreads(l limits) error {
 	for i, t := range m.Host.Threads {
 		name := fmt.Sprintf("host.threads[%d]", i)
 		if t.Threads < 1 || t.Threads > 1<<20 || i > 0 && t.Threads <= m.Host.Threads[i-1].Threads {
-			return fmt.Errorf("%s.threads is %d; they begin at 1 and ascend", name, t.Threads)
+			return wrong(name+".threads", "is %d; they begin at 1 and ascend", t.Threads)
 		}
 		if err := l.bytes().check(name+".rate", t.Rate); err != nil {
 			return err
@@ -104,14 +131,14 @@ func (m *Machine) checkThreads(l limits) error {
 func (m *Machine) checkRates(l limits) error {
 	for _, precision := range slices.Sorted(maps.Keys(m.Rates)) {
 		if precision != "f32" && precision != "bf16" {
-			return fmt.Errorf("rates.%s is not f32 or bf16", precision)
+			return wrong("rates."+precision, "is not f32 or bf16")
 		}
 		r := m.Rates[precision]
 		if r == nil {
-			return fmt.Errorf("rates.%s is empty", precision)
+			return wrong("rates."+precision, "is empty")
 		}
 		if err := r.check(l); err != nil {
-			return fmt.Errorf("rates.%s.%w", precision, err)
+			return below("rates."+precision, err)
 		}
 	}
 	return nil
@@ -121,9 +148,10 @@ func (r *Rates) check(l limits) error {
 	for _, t := range []struct {
 		name string
 		*Table
-	}{{"product", &r.Product}, {"attention", &r.Attention}} {
-		if err := t.check(l); err != nil {
-			return fmt.Errorf("%s%w", t.name, err)
+		forms []string
+	}{{"product", &r.Product, []string{"nt", "nn", "tn"}}, {"attention", &r.Attention, []string{"forward", "backward"}}} {
+		if err := t.check(l, t.forms); err != nil {
+			return below(t.name, err)
 		}
 	}
 	for _, f := range []struct {
@@ -141,21 +169,24 @@ func (r *Rates) check(l limits) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Kernels)) {
 		c := r.Kernels[name]
 		if err := c.check(l); err != nil {
-			return fmt.Errorf("kernels.%s%w", name, err)
+			return below("kernels."+name, err)
 		}
 	}
 	return nil
 }
 
-func (t *Table) check(l limits) error {
+func (t *Table) check(l limits, forms []string) error {
 	if len(t.Points) == 0 {
-		return fmt.Errorf(" has no points")
+		return wrong("", "has no points")
 	}
 	for i, p := range t.Points {
-		if n := min(p.M, p.N, p.K); n < 1 {
-			return fmt.Errorf(".points[%d] has sizes %d, %d and %d; each is at least 1", i, p.M, p.N, p.K)
+		if !slices.Contains(forms, p.Form) {
+			return wrong(fmt.Sprintf("points[%d].form", i), "is %q; there are %s", p.Form, strings.Join(forms, ", "))
 		}
-		if err := l.flops().check(fmt.Sprintf(".points[%d].rate", i), p.Rate); err != nil {
+		if n := min(p.M, p.N, p.K); n < 1 {
+			return wrong(fmt.Sprintf("points[%d]", i), "has sizes %d, %d and %d; each is at least 1", p.M, p.N, p.K)
+		}
+		if err := l.flops().check(fmt.Sprintf("points[%d].rate", i), p.Rate); err != nil {
 			return err
 		}
 	}
@@ -164,13 +195,13 @@ func (t *Table) check(l limits) error {
 
 func (c *Curve) check(l limits) error {
 	if len(c.Points) == 0 {
-		return fmt.Errorf(" has no points")
+		return wrong("", "has no points")
 	}
 	for i, p := range c.Points {
 		if p.Bytes < 1 || i > 0 && p.Bytes <= c.Points[i-1].Bytes {
-			return fmt.Errorf(".points[%d].bytes is %d; they begin at 1 and ascend", i, p.Bytes)
+			return wrong(fmt.Sprintf("points[%d].bytes", i), "is %d; they begin at 1 and ascend", p.Bytes)
 		}
-		if err := l.bytes().check(fmt.Sprintf(".points[%d].rate", i), p.Rate); err != nil {
+		if err := l.bytes().check(fmt.Sprintf("points[%d].rate", i), p.Rate); err != nil {
 			return err
 		}
 	}

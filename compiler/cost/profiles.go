@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -40,16 +39,15 @@ func Shipped(name string) *Machine {
 
 // Parse reads a profile and checks it.
 func Parse(text []byte) (*Machine, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
 	m := &Machine{}
-	if err := d.Decode(m); err != nil {
-		return nil, jsontext.Explain(text, err)
+	err := jsontext.Read(text, m, jsontext.Whole|jsontext.Known)
+	if err == nil {
+		err = jsontext.Explain(text, m.Check())
 	}
-	if d.More() {
-		return nil, fmt.Errorf("there is more after the profile")
+	if err != nil {
+		return nil, err
 	}
-	return m, m.Check()
+	return m, nil
 }
 
 // JSON is a profile as text.

@@ -93,7 +93,7 @@ func TestFind(t *testing.T) {
 	if _, err := Find("h2000", "cuda"); !errors.As(err, &unknown) {
 		t.Errorf("an unknown name: %v", err)
 	}
-	for path, want := range map[string]string{bad: "no rates", typo: "nam", filepath.Join(dir, "none.json"): "no such file"} {
+	for path, want := range map[string]string{bad: "line 1, column 1: the text has no `title`", typo: "line 1, column 2: there is no field `nam`", filepath.Join(dir, "none.json"): "no such file"} {
 		if _, err := Find(path, "cuda"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", filepath.Base(path), err, want)
 		}
@@ -121,7 +121,9 @@ func TestCheck(t *testing.T) {
 		change func(m *Machine)
 	}{
 		{"target", func(m *Machine) { m.Target = "tpu" }},
-		{"name or title", func(m *Machine) { m.Name = "h200\x1b[31m" }},
+		{"the name, ", func(m *Machine) { m.Name = "h200\x1b[31m" }},
+		{"has no name", func(m *Machine) { m.Name = " " }},
+		{"product.points[0].form is", func(m *Machine) { m.Rates["f32"].Product.Points[0].Form = "ntt" }},
 		{"no rates", func(m *Machine) { m.Rates = nil }},
 		{"rates.f16", func(m *Machine) { m.Rates["f16"] = m.Rates["f32"] }},
 		{"rates.f32 is empty", func(m *Machine) { m.Rates["f32"] = nil }},

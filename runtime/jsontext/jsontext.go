@@ -1,5 +1,6 @@
-// Package jsontext words the errors of encoding/json for whoever wrote or damaged the file: with
-// line and column, and without the names of Go's types.
+// Package jsontext reads JSON that people or other programs may have written or damaged: nothing that is
+// there twice, missing or null passes in silence, and errors have line and column and no names of
+// Go's types.
 package jsontext
 
 import (
@@ -17,9 +18,15 @@ import (
 func Explain(text []byte, err error) error {
 	var syntax *json.SyntaxError
 	var wrong *json.UnmarshalTypeError
+	var l *located
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &l):
+		if k := find(text, l.path); k >= 0 {
+			return at(text, k, err.Error())
+		}
+		return err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return at(text, len(bytes.TrimRight(text, " \t\r\n")), "unexpected end of the text")
 	case errors.As(err, &syntax):
