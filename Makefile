@@ -11,7 +11,7 @@ GOSRC    := $(shell $(GO) env GOROOT)/src
 RACE     := ./runtime/device/... ./runtime/engine/... ./runtime/optim/... ./runtime/program/... ./runtime/ops/... ./e2e/invariants
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help accuracy build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check lora-check tokenizer-check cuda-sdk cuda-build bench-gpu experiment-et
+.PHONY: help accuracy build demo test unit race lint fmt golden fuzz bench size models clean ci html hf-check lora-check tokenizer-check cuda-sdk cuda-build bench-gpu experiment-et cross
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ lint: ## gofmt and vet
 	@f=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$f" ]; then echo "gofmt would change:"; echo "$$f"; exit 1; fi
 	$(GO) vet ./...
 	GOEXPERIMENT=simd $(GO) vet ./runtime/...
+
+cross: ## everything builds for other systems and processors, of which this one cannot run any
+	@for t in linux/arm64 darwin/arm64 windows/amd64; do echo "$$t"; \
+		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... || exit 1; done
 
 staticcheck: ## staticcheck, fetched as a module
 	$(GO) run $(STATICCHECK) ./...

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,13 +86,19 @@ func has(done []result, arm string, seed, steps int64) bool {
 	return slices.ContainsFunc(done, func(r result) bool { return r.Arm == arm && r.Seed == seed && r.Steps == steps })
 }
 
+// lives tells whether there is such a process.
+func lives(pid int) bool {
+	p, err := os.FindProcess(pid) // on Windows an error for one that has ended
+	return err == nil && (runtime.GOOS == "windows" || p.Signal(syscall.Signal(0)) == nil)
+}
+
 // claim takes a run for this process, and tells whether nobody else did it or does it. What a
 // process took that has ended may be taken again.
 func claim(o *options, arm string, seed int64) bool {
 	name := filepath.Join(o.out, fmt.Sprintf("%s-%d.claim", slug(arm), seed))
 	if text, err := os.ReadFile(name); err == nil {
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err == nil && pid != os.Getpid() && syscall.Kill(pid, 0) == nil {
+		if err == nil && pid != os.Getpid() && lives(pid) {
 			return false
 		}
 		os.Remove(name)
