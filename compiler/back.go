@@ -11,7 +11,6 @@ import (
 	"github.com/megatrain/mtc/compiler/passes/lower"
 	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/lang/source"
-	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -26,14 +25,7 @@ func ready(s *state) {
 				Hint("%s", front.DidYouMean(got, want))
 		}
 	}
-	if s.opts.Target == "cuda" {
-		for _, r := range s.res.Model.Routers {
-			if r.Experts > moe.MaxExperts {
-				s.diags.Errorf("MT0405", r.Span, "on a GPU a mixture has at most %d experts, and `%s` has %d", moe.MaxExperts, r.Path, r.Experts)
-				break
-			}
-		}
-	}
+	gpuExperts(s)
 	word("placement", s.opts.Placement, schedule.Resident, schedule.Stream, schedule.Auto)
 	word("target", s.opts.Target, "cpu", "cuda")
 	word("order", s.opts.Order, "auto", schedule.LayerMajor, schedule.BatchMajor)

@@ -74,7 +74,7 @@ var pipeline = []pass{
 	modelPass("adapters", "lay adapters beside the linears that the train block names, and freeze all else", func(s *state) { lower.Adapters(s.res.Model) }),
 	modelPass("fuse", "rewrite patterns of ops to fused ones", func(s *state) { lower.Fuse(s.res.Model) }),
 	modelPass("recompute", "note which units make again in backward what it reads", func(s *state) { lower.Recompute(s.res.Model, lowerOptions(s), s.diags) }),
-	modelPass("microbatch", "give B and T the sizes of one micro-batch", func(s *state) { lower.Microbatch(s.res.Model, lowerOptions(s), s.diags) }),
+	modelPass("microbatch", "give B and T the sizes of one micro-batch", func(s *state) { lower.Microbatch(s.res.Model, lowerOptions(s), s.diags); gpuLimits(s) }),
 	modelPass("dtypes", "give every value its element type by its role", func(s *state) { lower.Dtypes(s.res.Model, lowerOptions(s)) }),
 	pass{Name: "templates", Doc: "let equal units share one template, give parameters their slabs", Run: startTemplates,
 		Dump: func(s *state) string { return lower.Dump(s.lowering.Program) }}.back(),

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 
 	"github.com/megatrain/mtc/runtime/device"
+	teams "github.com/megatrain/mtc/runtime/ops/internal/grid"
 )
 
 // The CUDA kernels of the products: plain.cu for any width in f32 arithmetic, mma.cu on tensor cores, wgmma.cu
@@ -75,18 +76,18 @@ func pick(s side, name string) *device.Source {
 // grid covers the result with tiles. How many tiles of rows there are is known on the device
 // alone, rows / tile + E at most; a block without one ends at once.
 func grid(s side, tile int64, shared int32) func(*device.Args) device.Grid {
-	tiles := func(n int64) int32 { return int32((n + tile - 1) / tile) }
-	return func(a *device.Args) device.Grid {
+	tiles := func(n int64) int64 { return (n + tile - 1) / tile }
+	return func(a *device.Args) (g device.Grid) {
 		in, out, experts := a.I[1], a.I[2], a.I[3]
-		g := device.Grid{Z: 1, Threads: 256, Shared: shared}
 		switch s {
 		case rows:
-			g.X, g.Y = tiles(out), int32(a.I[0]*a.I[4]/tile+experts)
+			g = teams.Tall(tiles(out), a.I[0]*a.I[4]/tile+experts, 256)
 		case inputs:
-			g.X, g.Y = tiles(in), int32(a.I[0]*a.I[4]/tile+experts)
+			g = teams.Tall(tiles(in), a.I[0]*a.I[4]/tile+experts, 256)
 		case weight:
-			g.X, g.Y, g.Z = tiles(in), tiles(out), int32(experts)
+			g = device.Grid{X: int32(tiles(in)), Y: int32(tiles(out)), Z: int32(experts), Threads: 256}
 		}
+		g.Shared = shared
 		return g
 	}
 }

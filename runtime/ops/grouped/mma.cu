@@ -4,7 +4,8 @@
 //
 // A block makes a tile of 128 x 128 with eight warps of 64 x 32, over stages of 32 terms that
 // come in the background. grid: x tiles of columns; y tiles of rows, rows / 128 + E at most
-// (forward, input), or of weights' rows, with z the expert (weight).
+// (forward, input; in layers of z where there are more than a grid takes), or of weights' rows, with z
+// the expert (weight).
 #define MTC_MMA
 #include "mtc.cuh"
 #ifndef MTC_F32
@@ -126,7 +127,7 @@ template <class F> __device__ __forceinline__ void each(const float (&acc)[4][4]
 
 template <Kind KIND> __device__ __forceinline__ void by_rows(const Args& a) {
     const Geom g(a, KIND);
-    const Rows t = rows_of(g.first, g.experts, blockIdx.y);
+    const Rows t = rows_of(g.first, g.experts, (int)(blockIdx.z * gridDim.y + blockIdx.y));
     if (t.e < 0) return;
     const i64 terms = KIND == FORWARD ? g.k : g.n, width = KIND == FORWARD ? g.n : g.k;
     const int n0 = blockIdx.x * TILE;

@@ -70,7 +70,7 @@ template <class F> __device__ __forceinline__ void each(const float (&acc)[4][4]
 
 template <Kind KIND> __device__ __forceinline__ void by_rows(const Args& a) {
     const Geom g(a, KIND);
-    const Rows t = rows_of(g.first, g.experts, blockIdx.y);
+    const Rows t = rows_of(g.first, g.experts, (int)(blockIdx.z * gridDim.y + blockIdx.y));
     if (t.e < 0) return;
     const i64 N = g.n, K = g.k, terms = KIND == FORWARD ? K : N, width = KIND == FORWARD ? N : K, c0 = (i64)blockIdx.x * TILE;
     const act_t *x = g.left, *w = g.right + t.e * N * K;

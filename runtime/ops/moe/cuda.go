@@ -49,6 +49,9 @@ func threads(n func(a *device.Args) int64) func(a *device.Args) device.Grid {
 	return func(a *device.Args) device.Grid { return grid.Of(max(1, min(ceil(n(a), block), manyBlocks)), block) }
 }
 
+// tokens has a thread for every token, of kernels without such loops.
+func tokens(a *device.Args) device.Grid { return grid.Of(max(1, ceil(a.I[0], block)), block) }
+
 func rowsSource(name string, n func(a *device.Args) int64) *device.Source {
 	return &device.Source{Text: rowsText, Func: name, Grid: threads(n)}
 }
@@ -128,7 +131,6 @@ const (
 
 var selectChains = func() (out [selectVariants]*device.Source) {
 	one := func(*device.Args) device.Grid { return grid.Of(1, wideBlock) }
-	tokens := threads(func(a *device.Args) int64 { return a.I[0] })
 	some := func(*device.Args) device.Grid { return grid.Of(132, block) }
 	experts := func(a *device.Args) device.Grid { return grid.Of(a.I[2], wideBlock) }
 	for v := range out {
@@ -141,7 +143,7 @@ var selectChains = func() (out [selectVariants]*device.Source) {
 			add("moe_choose", func(a *device.Args) device.Grid {
 				g := experts(a)
 				if a.I[8] == Sequence {
-					g.Y = int32(max(1, a.I[0]/a.I[1]))
+					g.Y = int32(min(max(1, a.I[0]/a.I[1]), grid.MaxY)) // the kernel goes on behind them
 				}
 				return g
 			})
@@ -191,12 +193,11 @@ var (
 		return selectChains[v]
 	}}
 	observeCUDA = &device.Source{Text: routerText, Func: "moe_observe", Grid: histGrid, Work: selectWork}
-	gateCUDA    = &device.Source{Text: routerText, Func: "moe_gate", Grid: threads(func(a *device.Args) int64 { return a.I[0] })}
+	gateCUDA    = &device.Source{Text: routerText, Func: "moe_gate", Grid: tokens}
 	advanceCUDA = &device.Source{Text: routerText, Func: "moe_advance", Grid: func(*device.Args) device.Grid { return grid.Of(1, wideBlock) }}
 )
 
 var gateBackwardCUDA = func() *device.Source {
-	tokens := threads(func(a *device.Args) int64 { return a.I[0] })
 	work := func(a *device.Args) int64 { return 4 * (1 + a.I[2]) }
 	plain := &device.Source{Text: routerText, Func: "moe_gate_backward", Grid: tokens}
 	counted := chain(

@@ -334,13 +334,17 @@ template <class F> __device__ __forceinline__ i64 counted(i64 lo, i64 hi, F f) {
     return block_sum<1024>(n);
 }
 
-// moe_choose: block (e, p) lets expert e choose from pool p.
+// moe_choose: block (e, p) lets expert e choose from pool p, and from those that many pools behind it.
 extern "C" __global__ void __launch_bounds__(1024) moe_choose(Args a) {
     const Selection g(a);
     if (!g.chooses() || g.pool == STEP) return;
-    const i64 pool = g.pool == SEQUENCE ? g.seq : g.n, lo = blockIdx.y * pool, hi = imin(g.n, lo + pool);
-    const i64 n = counted(lo, hi, [&](i64 t) { return g.counts(t); });
-    highest(g, blockIdx.x, lo, hi, n, (i64)((double)g.rate * (double)n * (1 + 1e-6)), true);
+    const i64 pool = g.pool == SEQUENCE ? g.seq : g.n;
+    for (i64 lo = blockIdx.y * pool; lo < g.n; lo += gridDim.y * pool) {
+        const i64 hi = imin(g.n, lo + pool);
+        const i64 n = counted(lo, hi, [&](i64 t) { return g.counts(t); });
+        highest(g, blockIdx.x, lo, hi, n, (i64)((double)g.rate * (double)n * (1 + 1e-6)), true);
+        __syncthreads();
+    }
 }
 
 // moe_bound: block e keeps expert e within its capacity.

@@ -13,9 +13,19 @@ const (
 	columnBlock = 256 // threads
 )
 
+// MaxY is how many blocks a grid may have in its second and its third direction.
+const MaxY = 1<<16 - 1
+
 // Of is a launch of x blocks of a number of threads.
 func Of(x, threads int64) device.Grid {
 	return device.Grid{X: int32(x), Y: 1, Z: 1, Threads: int32(threads)}
+}
+
+// Tall is a launch of x by y blocks, those of y in layers of a third direction where there are too many
+// for the second: block y is number blockIdx.z * gridDim.y + blockIdx.y, and some have none.
+func Tall(x, y, threads int64) device.Grid {
+	z := max(1, ceil(y, MaxY))
+	return device.Grid{X: int32(x), Y: int32(ceil(y, z)), Z: int32(z), Threads: int32(threads)}
 }
 
 // Elements is the launch of loops.cuh's map with two tiles a block, over n elements.

@@ -43,3 +43,13 @@ func TestColumns(t *testing.T) {
 		}
 	}
 }
+
+// TestTall: there are as many blocks as asked for, in a grid that a GPU takes.
+func TestTall(t *testing.T) {
+	for _, y := range []int64{1, 2, MaxY, MaxY + 1, 2*MaxY + 1, 1 << 25} {
+		g := Tall(3, y, 256)
+		if g.X != 3 || g.Y < 1 || g.Y > MaxY || g.Z < 1 || g.Z > MaxY || int64(g.Y)*int64(g.Z) < y || int64(g.Y)*int64(g.Z-1) >= y {
+			t.Errorf("%d blocks: %+v", y, g)
+		}
+	}
+}
