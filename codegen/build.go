@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -96,6 +97,9 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 		case strings.Contains(text, "requires go >=") || strings.Contains(text, "toolchain not available") || strings.Contains(text, "unknown GOEXPERIMENT"):
 			e.Hint = "install Go 1.26 or later"
 			e.Machine = true
+		case !positioned.MatchString(text):
+			e.Hint = "no line of the program is at fault: look at what the Go toolchain says, and at what it is told by the environment (`go env`)"
+			e.Machine = true
 		default:
 			e.Hint = "this is a fault of mtc, not of the text; please report it with the .mt file"
 		}
@@ -103,6 +107,10 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 	}
 	return binary, nil
 }
+
+// positioned matches what the compiler says of a line. What the toolchain says of no line has its cause around it:
+// a folder that is not there, a flag in GOFLAGS, a compiler that was killed.
+var positioned = regexp.MustCompile(`(?m)^\S+\.go:\d+:`)
 
 // buildEnv is the environment of the Go toolchain.
 func buildEnv(env []string) []string {

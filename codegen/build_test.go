@@ -70,3 +70,24 @@ func TestBuildOfBrokenSource(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestBuildInABadEnvironment: what is wrong around a program is no fault of mtc.
+func TestBuildInABadEnvironment(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command")
+	}
+	dir := t.TempDir()
+	write(t, dir, map[string][]byte{"go.mod": []byte("module x\n\ngo 1.26.0\n"), "main.go": []byte("package main\n\nfunc main() {}\n")})
+	for name, value := range map[string]string{
+		"GOTMPDIR": filepath.Join(dir, "nowhere"), "GOFLAGS": "-nonsense", "GOARCH": "abacus", "GOCACHE": "relative",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			_, err := Build(t.Context(), dir, "nano")
+			var e *BuildError
+			if !errors.As(err, &e) || !e.Machine || !strings.Contains(e.Hint, "go env") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
