@@ -8,8 +8,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/megatrain/mtc/runtime/aside"
 )
 
 // stagePrefix begins the name of the folder, inside the build folder, that a build is made in.
@@ -18,7 +19,7 @@ const stagePrefix = ".build-"
 // stage is where a build is made before it takes the place of an earlier one, so that a build
 // folder holds a whole build at any time, also after a build that failed or was interrupted.
 type stage struct {
-	ctx    context.Context // ends at SIGINT and SIGTERM
+	ctx    context.Context // ends at SIGINT, SIGTERM and SIGHUP
 	dir    string          // the temporary folder
 	target string          // the build folder
 	fresh  bool            // it was made for this build
@@ -45,21 +46,13 @@ func stageIn(ctx context.Context, target string) (*stage, error) {
 	}
 	s := &stage{dir: dir, target: target, fresh: fresh, caught: make(chan os.Signal, 1)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	signal.Notify(s.caught, os.Interrupt, syscall.SIGTERM)
+	aside.Catch(s.caught)
 	go func() {
 		if sig, ok := <-s.caught; ok {
-			s.cancel(signalStatus(sig))
+			s.cancel(exitStatus(aside.Code(sig)))
 		}
 	}()
 	return s, nil
-}
-
-// signalStatus is how a process ends that a signal ended.
-func signalStatus(sig os.Signal) exitStatus {
-	if sig == syscall.SIGTERM {
-		return 143
-	}
-	return 130
 }
 
 // interrupted is the exit status after a signal, nil without one.

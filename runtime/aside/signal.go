@@ -28,11 +28,28 @@ func (f *Folder) leave() {
 	delete(live.m, f)
 }
 
-// OnSignal makes an interrupt or a termination remove what is being written and end the
-// process with 130 or 143, until stop is called. It is for commands that do nothing else.
+// Catch sends the signals that ask a process to end to c: interrupts, terminations, and a terminal
+// that is gone, unless the process was started to outlive that.
+func Catch(c chan<- os.Signal) {
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(c, syscall.SIGHUP)
+	}
+}
+
+// Code is the exit code of a process that such a signal ended.
+func Code(sig os.Signal) int {
+	if n, ok := sig.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return 130
+}
+
+// OnSignal makes a signal of Catch remove what is being written and end the process with its code,
+// until stop is called. It is for commands that do nothing else.
 func OnSignal() (stop func()) {
 	caught := make(chan os.Signal, 1)
-	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	Catch(caught)
 	go func() {
 		sig, ok := <-caught
 		if !ok {
@@ -46,13 +63,10 @@ func OnSignal() (stop func()) {
 				}
 			}
 		}
-		if sig == syscall.SIGTERM {
-			os.Exit(143)
-		}
-		os.Exit(130)
+		os.Exit(Code(sig))
 	}()
-	return func() {
+	return sync.OnceFunc(func() {
 		signal.Stop(caught)
 		close(caught)
-	}
+	})
 }

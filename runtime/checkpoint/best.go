@@ -33,21 +33,13 @@ func SaveBest(dir string, st State, files []File) error {
 		err = os.RemoveAll(old)
 	}
 	if err == nil {
-		if err = os.Rename(final, old); os.IsNotExist(err) {
-			err = nil
-		}
-	}
-	if err == nil {
-		err = os.Rename(tmp, final)
+		err = swap(tmp, final, old)
 	}
 	if err != nil {
 		os.RemoveAll(tmp)
 		return notWritten(dir, st.Step, weights, err)
 	}
-	if err := os.RemoveAll(old); err != nil {
-		return notWritten(dir, st.Step, weights, err)
-	}
-	return syncDir(dir)
+	return nil
 }
 
 // Best opens BestFolder, nil when there is none.

@@ -146,6 +146,9 @@ func open(path string) (*Checkpoint, error) {
 	if err := strict(text, &c.State); err != nil {
 		return nil, c.damaged(stateFile, "is not what was written").Wrap(err)
 	}
+	if step, ok := stepOf(filepath.Base(path)); ok && step != c.State.Step {
+		return nil, c.damaged(stateFile, "is of step %d, and the folder's name says step %d: it was renamed or copied", c.State.Step, step)
+	}
 	return c, nil
 }
 
@@ -181,7 +184,10 @@ func (c *Checkpoint) load(name string, into func(t *safetensors.Tensor) (Use, er
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		use, err := into(t)
-		if err != nil {
+		if err != nil { // a header that was altered says what it likes
+			if bad := c.intact(name); bad != nil {
+				return bad
+			}
 			return err
 		}
 		sum, err := f.Range(t, 0, t.Bytes, use)
@@ -198,15 +204,20 @@ func (c *Checkpoint) Verify() error { return advise(c.Path, c.verify()) }
 
 func (c *Checkpoint) verify() error {
 	for _, e := range c.manifest.Files {
-		crc, err := safetensors.SumFile(filepath.Join(c.Path, e.Name))
-		if err != nil {
-			return c.damaged(e.Name, "cannot be read").Wrap(cause(err))
-		}
-		if err := c.compare(e.Name, crc); err != nil {
+		if err := c.intact(e.Name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// intact reads a file and checks its CRC.
+func (c *Checkpoint) intact(name string) error {
+	crc, err := safetensors.SumFile(filepath.Join(c.Path, name))
+	if err != nil {
+		return c.damaged(name, "cannot be read").Wrap(cause(err))
+	}
+	return c.compare(name, crc)
 }
 
 func (c *Checkpoint) compare(name string, crc uint32) error {

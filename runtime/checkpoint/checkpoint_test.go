@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,6 +191,57 @@ func TestSavingAStepAgainReplacesIt(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"step-000007"}, names(t, dir)); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestNamesThatAreNoCheckpoints: what stands under the name of a checkpoint is never passed over.
+func TestNamesThatAreNoCheckpoints(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(dir, path string) error // under the name of step 6, beside steps 2 and 4
+		want string                       // of the error, "": it is step 6
+	}{
+		{"a copy of another step", func(dir, path string) error { return os.CopyFS(path, os.DirFS(filepath.Join(dir, "step-000004"))) },
+			"is of step 4, and the folder's name says step 6"},
+		{"a link to another step", func(dir, path string) error { return os.Symlink("step-000004", path) },
+			"is of step 4, and the folder's name says step 6"},
+		{"a link to a step elsewhere", func(dir, path string) error {
+			mustSave(t, dir+"-far", 6, 0)
+			return os.Symlink(filepath.Join(dir+"-far", "step-000006"), path)
+		}, ""},
+		{"a link to nowhere", func(dir, path string) error { return os.Symlink("nowhere", path) }, "manifest.json cannot be read"},
+		{"a link to itself", func(dir, path string) error { return os.Symlink("step-000006", path) }, "manifest.json cannot be read"},
+		{"a file", func(dir, path string) error { return os.WriteFile(path, []byte("x"), 0o666) }, "manifest.json cannot be read"},
+		{"an empty folder", func(dir, path string) error { return os.Mkdir(path, 0o777) }, "manifest.json cannot be read"},
+		{"without access", func(dir, path string) error { return os.WriteFile(path, nil, 0) }, "manifest.json cannot be read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			mustSave(t, dir, 2, 0)
+			mustSave(t, dir, 4, 0)
+			if err := c.make(dir, filepath.Join(dir, "step-000006")); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := Latest(dir); c.want == "" {
+				if err != nil || found.State.Step != 6 {
+					t.Fatalf("%v, %v", found, err)
+				}
+				return
+			} else {
+				wantFault(t, c.name, err, "MT0621", c.want, "--resume=step-000004")
+			}
+			// It counts for none when old ones go, and goes aside when the run goes on.
+			mustSave(t, dir, 5, 2)
+			if d := cmp.Diff([]string{"step-000004", "step-000005", "step-000006"}, names(t, dir)); d != "" {
+				t.Error(d)
+			}
+			if _, err := SetAside(dir, 5); err != nil {
+				t.Error(err)
+			}
+			if found, err := Latest(dir); err != nil || found.State.Step != 5 {
+				t.Errorf("%v, %v", found, err)
+			}
+		})
 	}
 }
 
@@ -485,17 +537,58 @@ func TestRunFoldersAreNotMixed(t *testing.T) {
 
 func TestLockKeepsASecondRunOut(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	unlock, err := Lock(dir)
+	f, err := Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Lock(dir)
 	wantFault(t, "second", err, "MT0626", "another process")
-	unlock()
-	if unlock, err = Lock(dir); err != nil {
+	if err := os.Remove(filepath.Join(dir, lockFile)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Lock(dir)
+	wantFault(t, "without the file", err, "MT0626", "another process")
+	f.Unlock()
+	if f, err = Lock(dir); err != nil {
 		t.Fatalf("after unlock: %v", err)
 	}
-	unlock()
+	f.Unlock()
+}
+
+// TestFolderKnowsItsPlace: a run folder that was moved, removed or replaced is not taken for the
+// one that was locked.
+func TestFolderKnowsItsPlace(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(dir string) error
+		want string // below the parent; "": nowhere
+	}{
+		{"left alone", func(string) error { return nil }, "run"},
+		{"moved", func(dir string) error { return os.Rename(dir, dir+"-moved") }, "run-moved"},
+		{"removed", os.RemoveAll, ""},
+		{"made anew", func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)) }, ""},
+		{"a file in its place", func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o666)) }, ""},
+		{"a link to where it is", func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+"-moved"), os.Symlink(dir+"-moved", dir))
+		}, "run"},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		f, err := Lock(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.do(dir); err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		if c.want != "" {
+			want = filepath.Join(filepath.Dir(dir), c.want)
+		}
+		if got := f.Place(); got != want && !(got == "" && runtime.GOOS != "linux") {
+			t.Errorf("%s: it is in %q, wanted %q", c.name, got, want)
+		}
+		f.Unlock()
+	}
 }
 
 func TestLoadStopsAtAFailingWriter(t *testing.T) {

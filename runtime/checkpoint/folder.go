@@ -41,8 +41,9 @@ type Info struct {
 	Step int64
 }
 
-// List returns the checkpoint folders of a run folder by step, newest last, without opening
-// them. A run folder that does not exist has none.
+// List returns what has the name of a checkpoint in a run folder by step, newest last, without
+// opening it: folders, links to folders that lie elsewhere, and what Open will refuse. A run
+// folder that does not exist has none.
 func List(dir string) ([]Info, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +54,7 @@ func List(dir string) ([]Info, error) {
 	}
 	var out []Info
 	for _, e := range entries {
-		if step, ok := stepOf(e.Name()); ok && e.IsDir() {
+		if step, ok := stepOf(e.Name()); ok {
 			out = append(out, Info{filepath.Join(dir, e.Name()), step})
 		}
 	}
@@ -202,9 +203,11 @@ func discard(path string, step int64) error {
 	if err := os.RemoveAll(old); err != nil {
 		return err
 	}
+	between()
 	if err := os.Rename(path, old); err != nil {
 		return err
 	}
+	between()
 	return os.RemoveAll(old)
 }
 

@@ -16,8 +16,8 @@ func tryLock(f *os.File) (bool, error) {
 		return true, nil
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return false, nil
-	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOLCK):
-		return true, nil // some network file systems have no locks
+	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.EBADF):
+		return true, nil // some network file systems have no locks, or none of folders
 	}
 	return false, err
 }

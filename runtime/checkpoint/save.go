@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -45,16 +46,33 @@ func save(dir, tmp, final string, st State, files []File) error {
 	if err := write(dir, tmp, st, files); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(final); err == nil {
-		if err := discard(final, st.Step); err != nil {
+	return swap(tmp, final, filepath.Join(dir, fmt.Sprintf("%s%06d", oldPrefix, st.Step)))
+}
+
+// swap gives the folder tmp its name. What has the name goes: at once where the system exchanges
+// two names, else by way of old.
+func swap(tmp, final, old string) error {
+	between()
+	if err := exchange(tmp, final); err == nil {
+		old = tmp
+	} else {
+		if err := os.Rename(final, old); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		between()
+		if err := os.Rename(tmp, final); err != nil {
 			return err
 		}
 	}
-	if err := os.Rename(tmp, final); err != nil {
+	between()
+	if err := syncDir(filepath.Dir(final)); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return os.RemoveAll(old)
 }
+
+// between stands between two changes of the file system; tests kill a run there.
+var between = func() {}
 
 // write puts a whole checkpoint into the folder tmp of the run folder.
 func write(dir, tmp string, st State, files []File) error {
@@ -67,6 +85,7 @@ func write(dir, tmp string, st State, files []File) error {
 	if err := os.Mkdir(tmp, 0o777); err != nil {
 		return err
 	}
+	between()
 	m := manifest{Format: format}
 	add := func(name string, write func(w io.Writer) error) error {
 		e, err := writeFile(filepath.Join(tmp, name), write)
@@ -102,9 +121,11 @@ func writeFile(path string, write func(w io.Writer) error) (manifestEntry, error
 	if err != nil {
 		return manifestEntry{}, err
 	}
+	between()
 	w := &summer{w: f}
 	err = write(w)
 	if err == nil {
+		between()
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -169,7 +190,8 @@ func sweep(dir string) error {
 	return nil
 }
 
-// prune removes the oldest checkpoints but the one just written.
+// prune removes the oldest checkpoints but the one just written. What is damaged counts for none
+// and stays, so that a whole one never goes in its favour.
 func prune(dir string, step, keep int64) error {
 	if keep <= 0 {
 		return nil
@@ -178,6 +200,7 @@ func prune(dir string, step, keep int64) error {
 	if err != nil {
 		return err
 	}
+	all = slices.DeleteFunc(all, func(i Info) bool { _, err := open(i.Path); return err != nil })
 	excess := int64(len(all)) - keep
 	for _, c := range all {
 		if excess <= 0 {

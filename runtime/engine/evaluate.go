@@ -23,14 +23,14 @@ type EvalResult struct {
 }
 
 // Evaluate runs the evaluation list over all batches. Weights must be whole: call Drain
-// first. It changes no state.
+// first. It changes no state; without a batch it is Halted.
 func (e *Engine) Evaluate(v *Evaluation) (EvalResult, error) {
 	start := time.Now()
 	h := &e.host[0]
 	var sum, count float64
 	for i := range v.Batches {
 		if err := v.Batch(i, h.tokens, h.targets); err != nil {
-			return EvalResult{}, err
+			return EvalResult{}, &Halted{err}
 		}
 		h.place(e.plan, i, v.Starts)
 		clear(h.scalars)

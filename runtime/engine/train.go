@@ -69,7 +69,26 @@ func (e *SkippedError) Error() string {
 		e.InRow, e.Step, e.Loss)
 }
 
-// Train runs steps until t.Steps are done or t.Stop says so. It ends drained, unless it fails.
+// Halted ends a run for what is not of the device: no batch, or a hook that failed. The engine is
+// drained, and its state that of its last step.
+type Halted struct{ Err error }
+
+func (h *Halted) Error() string { return h.Err.Error() }
+func (h *Halted) Unwrap() error { return h.Err }
+
+// halt drains and ends a run for err.
+func (e *Engine) halt(err error) error {
+	if err == nil {
+		return nil
+	}
+	if failed := e.Drain(); failed != nil {
+		return failed
+	}
+	return &Halted{err}
+}
+
+// Train runs steps until t.Steps are done or t.Stop says so. It ends drained, unless the device
+// fails.
 func (e *Engine) Train(t *Training) error {
 	filled := int64(-1) // the step whose batch is in host memory
 	for e.state.Step < t.Steps && !(t.Stop != nil && t.Stop()) {
@@ -77,7 +96,7 @@ func (e *Engine) Train(t *Training) error {
 		step := e.state.Step
 		if filled != step {
 			if err := e.fill(t, step); err != nil {
-				return err
+				return e.halt(err)
 			}
 		}
 		lr := t.LR(step)
@@ -85,11 +104,9 @@ func (e *Engine) Train(t *Training) error {
 		e.submitStep(t.Profile)
 
 		// The other half of the host blocks is free: the step before is done.
+		var noBatch error // told when the step in hand is done
 		if next := step + 1; next < t.Steps && !due(next, t.EvalEvery) && !due(next, t.SaveEvery) {
-			if err := e.fill(t, next); err != nil {
-				return err
-			}
-			filled = next
+			noBatch, filled = e.fill(t, next), next
 		}
 		r, err := e.results()
 		if err != nil {
@@ -112,9 +129,12 @@ func (e *Engine) Train(t *Training) error {
 		for i := range t.Hooks {
 			if f := t.Hooks[i].OnStep; f != nil {
 				if err := f(m); err != nil {
-					return err
+					return e.halt(err)
 				}
 			}
+		}
+		if noBatch != nil {
+			return e.halt(noBatch)
 		}
 		if t.MaxSkipped > 0 && e.state.InRow >= t.MaxSkipped {
 			return &SkippedError{Step: m.Step, InRow: e.state.InRow, Loss: m.Loss}
@@ -165,7 +185,7 @@ func (e *Engine) evaluate(t *Training) error {
 	for i := range t.Hooks {
 		if f := t.Hooks[i].OnEval; f != nil {
 			if err := f(e.state, r); err != nil {
-				return err
+				return e.halt(err)
 			}
 		}
 	}
@@ -184,7 +204,7 @@ func (e *Engine) call(t *Training, which func(*Hook) func(State) error) error {
 	for i := range t.Hooks {
 		if f := which(&t.Hooks[i]); f != nil {
 			if err := f(e.state); err != nil {
-				return fmt.Errorf("%s: %w", t.Hooks[i].Name, err)
+				return e.halt(fmt.Errorf("%s: %w", t.Hooks[i].Name, err))
 			}
 		}
 	}

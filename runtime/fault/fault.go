@@ -26,6 +26,7 @@
 //	MT0626  the run folder is in use or already holds a run
 //	MT0627  a metrics file cannot be read or written
 //	MT0628  a profile of a run cannot be read, or is of another plan
+//	MT0629  the run folder was moved or removed during the run
 //
 // Codes of runs:
 //

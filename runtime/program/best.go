@@ -33,6 +33,9 @@ func (s *session) keepBest(st engine.State, r engine.EvalResult) error {
 	if s.noSave || s.noBest || s.train.EvalEvery == 0 || !(r.Loss < s.best) {
 		return nil
 	}
+	if err := s.hold(st); err != nil {
+		return err
+	}
 	start := time.Now()
 	state := slabs{e: s.engine, readOnly: true}
 	files := checkpoint.FromSlabs(s.plan, state.view)

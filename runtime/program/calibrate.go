@@ -203,11 +203,11 @@ func (p *Program) recalibrate(e *engine.Engine, feed *data.Feed, r *calibration)
 
 // writeCalibrated writes a run folder with the checkpoint's weights and the new cutoffs.
 func (p *Program) writeCalibrated(e *engine.Engine, c *checkpoint.Checkpoint, run string, r *calibration, whole bool) error {
-	unlock, err := checkpoint.Lock(r.out)
+	folder, err := checkpoint.Lock(r.out)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer folder.Unlock()
 	t := p.Plan.Train
 	if had, err := readRun(run); err == nil && had != nil {
 		t = had.Train

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
@@ -73,7 +72,6 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 		}
 		req.Base = w.matching
 	}
-	defer aside.OnSignal()()
 	res, err := write(to, &req)
 	if err != nil {
 		return err

@@ -104,11 +104,11 @@ func (s *session) packText(errw io.Writer) error {
 	if err := s.mayUse(); err != nil {
 		return err
 	}
-	unlock, err := checkpoint.Lock(s.out)
+	folder, err := checkpoint.Lock(s.out)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer folder.Unlock()
 	if text {
 		if s.packed, err = s.packInto(dataFolder, s.train.Data, tok, errw); err != nil {
 			return err

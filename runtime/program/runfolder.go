@@ -101,6 +101,9 @@ func copyProgram(to string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := os.Stat(self); err != nil {
+		self = "/proc/self/exe" // removed since it was started
+	}
 	return copyTo(to, self, 0o777)
 }
 

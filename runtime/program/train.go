@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -32,8 +33,9 @@ type session struct {
 	eval   data.Held // nil: none
 	stop   *interrupt
 	aside  []string // damaged checkpoints that were renamed
-	packed string   // folder that the training data was packed into, "": it was not
-	held   string   // and the evaluation data
+	folder *checkpoint.Folder
+	packed string // folder that the training data was packed into, "": it was not
+	held   string // and the evaluation data
 
 	checking bool // nothing runs after this, so notes are for the program to tell
 
@@ -78,11 +80,10 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		return err
 	}
 	defer s.feed.Close()
-	unlock, err := s.openFolder()
-	if err != nil {
+	if err := s.openFolder(); err != nil {
 		return err
 	}
-	defer unlock()
+	defer func() { s.folder.Unlock() }()
 	if err := s.openQuestions(); err != nil {
 		return err
 	}
@@ -133,7 +134,10 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	}
 	defer func() { err = first(err, s.routing.close()) }()
 	s.stop = watch(errw)
+	p.atOnce()
 	defer s.stop.end()
+	out = s.stop.outlet(out)
+	s.outw = out
 	fmt.Fprint(out, telemetry.Table(s.table()))
 	if err := s.run(); err != nil {
 		return failed(err, s.wayBack())
@@ -203,33 +207,28 @@ func (s *session) sources(errw io.Writer) (*data.Feed, error) {
 }
 
 // openFolder takes the run folder: an empty one, or that of the run to resume.
-func (s *session) openFolder() (unlock func(), err error) {
+func (s *session) openFolder() (err error) {
 	if err := s.mayUse(); err != nil {
-		return nil, err
+		return err
 	}
-	if unlock, err = checkpoint.Lock(s.out); err != nil {
-		return nil, err
+	if s.folder, err = checkpoint.Lock(s.out); err != nil {
+		return err
 	}
+	defer func() {
+		if err != nil {
+			s.folder.Unlock()
+		}
+	}()
 	// Once more: a run that held the folder until now may have left checkpoints.
 	if err := s.mayUse(); err != nil {
-		unlock()
-		return nil, err
+		return err
 	}
 	if s.resume {
 		if s.aside, err = checkpoint.SetAside(s.out, s.from.State.Step); err != nil {
-			unlock()
-			return nil, err
+			return err
 		}
 	}
-	if err := s.prog.writeRunFolder(s.out, s.train, s.packedAs()); err != nil {
-		unlock()
-		return nil, err
-	}
-	if err := first(s.keepWeights(), s.keepTokenizer()); err != nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
+	return s.furnish()
 }
 
 // mayUse checks that the run folder is free for a new run, or for going on with the old one.
@@ -302,7 +301,7 @@ func (s *session) run() error {
 		err = s.lastEvaluation()
 	}
 	if err != nil && !errors.Is(err, errInterrupted) {
-		return err
+		return s.rescue(err)
 	}
 	if err := s.routed(s.engine.State().Step); err != nil {
 		return err
@@ -314,10 +313,14 @@ func (s *session) run() error {
 		}
 		fmt.Fprintf(s.outw, "moved: %s\n", m)
 	}
-	if s.savedStep != s.engine.State().Step && !s.noSave {
-		return s.save(s.engine.State())
+	switch st := s.engine.State(); {
+	case s.noSave:
+		return nil
+	case s.savedStep != st.Step:
+		return s.save(st)
+	default:
+		return s.hold(st)
 	}
-	return nil
 }
 
 // allSkipped is the end of a run that has trained nothing: no checkpoint is written, since it
@@ -349,8 +352,21 @@ func (s *session) lastEvaluation() error {
 	return s.onEval(s.engine.State(), r)
 }
 
-// save writes a checkpoint of a drained engine.
-func (s *session) save(st engine.State) error {
+// save writes a checkpoint of a drained engine into the run folder.
+func (s *session) save(st engine.State) (err error) {
+	for range 2 { // once more where what is needed was just being removed
+		if err = s.hold(st); err == nil {
+			err = s.write(st)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return err
+}
+
+// write writes a checkpoint to where the run folder is.
+func (s *session) write(st engine.State) error {
 	keep := s.train.SaveKeep
 	if keep == 0 {
 		keep = 3

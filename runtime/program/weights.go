@@ -102,12 +102,12 @@ func (s *session) keepWeights() error {
 // adopt is a run of no steps: the weights of --from become a run with its first checkpoint,
 // to generate from or to export again.
 func (s *session) adopt(out, errw io.Writer) error {
-	unlock, err := s.openFolder()
-	if err != nil {
+	if err := s.openFolder(); err != nil {
 		return err
 	}
-	defer unlock()
+	defer func() { s.folder.Unlock() }()
 	s.say(errw)
+	var err error
 	if s.engine, err = s.prog.open(s.threads, false); err != nil {
 		return err
 	}

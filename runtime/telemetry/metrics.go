@@ -69,7 +69,8 @@ func (s Step) TokensPerSecond() float64 {
 // "tokens" of a step line are all target tokens so far, of an evaluation line those it looked
 // at. A value that is not finite is null, and its line has "non_finite":true; a step whose
 // update was skipped has "skipped":true. Every line is written whole and at once, so that a
-// reader can follow the file and a crash loses at most the last line.
+// reader can follow the file and a crash loses at most the last line. A file that is removed or
+// renamed meanwhile begins anew.
 type Metrics struct {
 	f   *os.File
 	buf []byte
@@ -197,6 +198,12 @@ func (m *Metrics) write(l *line) error {
 		l.flag("non_finite")
 	}
 	m.buf = append(l.b, '}', '\n')
+	if _, err := os.Lstat(m.f.Name()); errors.Is(err, fs.ErrNotExist) { // removed, or renamed: it begins anew
+		if f, err := os.Create(m.f.Name()); err == nil {
+			m.f.Close()
+			m.f = f
+		}
+	}
 	if _, err := m.f.Write(m.buf); err != nil {
 		return metricsFault(m.f.Name(), err)
 	}
