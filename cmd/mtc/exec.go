@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"syscall"
 )
 
 // runChild runs a program and takes over its exit code.
@@ -15,16 +17,35 @@ func runChild(e *env, path string, args []string) error {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
-	err := cmd.Run()
+	if err := cmd.Run(); err != nil {
+		return childError(path, err)
+	}
+	return nil
+}
+
+// childError is what a program's end means for mtc: its exit code, or an error of the machine.
+func childError(path string, err error) error {
 	var exit *exec.ExitError
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &exit) && exit.ExitCode() > 0:
+	case !errors.As(err, &exit):
+		return cannotRun(path, err)
+	case exit.ExitCode() > 0:
 		return exitStatus(exit.ExitCode())
-	case errors.As(err, &exit):
-		return machineErrorf("%s was ended by the system: %v", path, err).
-			hint("where memory is short the system does that; `mtc inspect` shows what the plan takes")
 	}
-	return machineErrorf("%s cannot be run: %v", path, err)
+	return machineErrorf("%s was ended by the system: %v", path, err).
+		hint("where memory is short the system does that; `mtc inspect` shows what the plan takes")
+}
+
+// cannotRun is the error for a program that the system does not start.
+func cannotRun(path string, err error) error {
+	e := machineErrorf("%s cannot be run: %v", path, reasonOf(err))
+	switch {
+	case errors.Is(err, syscall.ENOEXEC):
+		return e.hint("it was built for another system or processor (GOOS, GOARCH), or is damaged: compile the model again here")
+	case errors.Is(err, fs.ErrPermission):
+		return e.hint("the file may not be executed, or lies on a disk that is mounted without that (noexec): `chmod +x` it, or compile into another folder")
+	case errors.Is(err, fs.ErrNotExist):
+		return e.hint("compile the model again: the folder holds its program no more")
+	}
+	return e
 }

@@ -255,7 +255,7 @@ func execProgram(e *env, path string, args []string) error {
 	}
 	if e.results.w == os.Stdout && e.err == os.Stderr {
 		if err := replaceProcess(path, append([]string{path}, args...)); err != nil {
-			return machineErrorf("%s cannot be run: %v", path, err)
+			return cannotRun(path, err)
 		}
 	}
 	return runChild(e, path, args)
