@@ -219,23 +219,6 @@ func (b *benchCmd) measure(ctx context.Context, e *env) ([]*bench.Result, error)
 	return out, nil
 }
 
-// readResults reads what programs printed elsewhere.
-func readResults(paths []string) ([]*bench.Result, error) {
-	var out []*bench.Result
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, inputErrorf("%v", err)
-		}
-		r := &bench.Result{}
-		if err := json.Unmarshal(text, r); err != nil || r.Target == "" {
-			return nil, inputErrorf("%s is not what the program of `mtc bench --program` prints", path)
-		}
-		out = append(out, r)
-	}
-	return out, nil
-}
-
 // keepProfile makes m the profile of this machine.
 func keepProfile(m *cost.Machine, text []byte) error {
 	path, err := cost.CacheFile(m.Target)

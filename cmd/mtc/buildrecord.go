@@ -106,8 +106,8 @@ func readRecord(dir string) (*buildRecord, error) {
 		return nil, err
 	}
 	r := &buildRecord{}
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, recordFile), jsontext.Explain(text, err))
+	if err := jsontext.Read(text, r, jsontext.Whole); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, recordFile), err)
 	}
 	return r, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/megatrain/mtc/compiler/view/routing"
+	"github.com/megatrain/mtc/runtime/jsontext"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/program"
 )
@@ -39,12 +39,29 @@ func inspectMoe(ctx context.Context, e *env, args []string, file string, data []
 	if len(lines) == 0 {
 		return inputErrorf("%s has no line yet", path).hint("wait until the run has written one")
 	}
+	if err := ofRun(run, lines); err != nil {
+		return inputErrorf("%s is not of this run: %v", path, err).hint("the run writes this file; restore it from a copy")
+	}
 	sample, err := sampleRouting(ctx, e, args, data)
 	if err != nil {
 		return err
 	}
 	out := viewFile{"moe", file, outPage}
 	return out.write(e, asJSON, func(w io.Writer) error { return routing.Write(w, filepath.Base(run), lines, sample) })
+}
+
+// ofRun holds what routers did against the model of the run, by its schedule, where the folder has one.
+func ofRun(run string, lines []moe.Line) error {
+	s, err := loadSchedule([]string{run})
+	if err != nil {
+		return nil // its program was carried from its build
+	}
+	var names []string
+	var experts []int64
+	for _, r := range s.File.Routers {
+		names, experts = append(names, r.Name), append(experts, r.Experts)
+	}
+	return routing.Fits(lines, names, experts)
 }
 
 // sampleRouting lets the run's program say how many experts tokens of data have by their loss;
@@ -69,14 +86,10 @@ func sampleRouting(ctx context.Context, e *env, args, data []string) (*moe.Sampl
 	cmd := exec.CommandContext(ctx, exe, argv...)
 	cmd.Stdout, cmd.Stderr = &out, e.err
 	if err := cmd.Run(); err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() > 0 {
-			return nil, exitStatus(exit.ExitCode())
-		}
-		return nil, machineErrorf("%s cannot be run: %v", exe, reasonOf(err))
+		return nil, childError(exe, err)
 	}
 	s := &moe.Sample{}
-	if err := json.Unmarshal(out.Bytes(), s); err != nil {
+	if err := jsontext.Read(out.Bytes(), s, jsontext.Whole); err != nil {
 		return nil, inputErrorf("%s said what is no sample: %v", exe, err).hint("it may be of another version: `mtc run` makes it anew")
 	}
 	return s, nil

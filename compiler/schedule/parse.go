@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,12 +21,12 @@ const maxAmount = 1 << 50
 // that another program wrote, is an error and no picture.
 func Parse(text []byte) (*File, error) {
 	f := &File{}
-	err := jsontext.Explain(text, json.Unmarshal(text, f))
+	err := jsontext.Read(text, f, jsontext.Whole)
 	if err == nil && controls(text) {
 		err = errors.New("it holds characters that a terminal acts on")
 	}
 	if err == nil {
-		err = f.check()
+		err = jsontext.Explain(text, f.check())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("this is not a schedule: %w", err)
@@ -55,37 +54,42 @@ func (f *File) check() error {
 	for l := range plan.NumLists {
 		lists[l.String()] = true
 	}
-	for _, l := range f.Lanes {
+	for i, l := range f.Lanes {
 		if !lanes[l] {
-			return fmt.Errorf("there is no lane %q", l)
+			return at("lanes", i, "there is no lane %q", l)
 		}
 	}
 	switch {
 	case f.Model == "":
-		return errors.New("it names no model")
+		return jsontext.In("model", errors.New("it names no model"))
 	case len(f.Tasks) == 0:
-		return errors.New("it has no tasks")
+		return jsontext.In("tasks", errors.New("it has no tasks"))
 	}
-	for _, n := range []int64{f.Params, f.Batch, f.Seq, f.Rows, f.Micros, f.Groups, f.Slots, f.GradSlots,
-		f.Memory.DevicePeak, f.Memory.HostPeak, f.Memory.Runtime} {
-		if n < 0 || n > maxAmount {
-			return fmt.Errorf("%d is no amount of anything", n)
+	for _, x := range []struct {
+		field string
+		n     int64
+	}{{"params", f.Params}, {"trained", f.Trained}, {"active_params", f.Active}, {"batch", f.Batch}, {"seq", f.Seq}, {"rows", f.Rows}, {"micros", f.Micros},
+		{"groups", f.Groups}, {"slots", f.Slots}, {"grad_slots", f.GradSlots}, {"saved_inputs", f.SavedInputs}, {"saved_layers", f.SavedLayers},
+		{"device_grads", f.DeviceGrads}, {"prefill", f.Prefill},
+		{"memory.device_peak", f.Memory.DevicePeak}, {"memory.host_peak", f.Memory.HostPeak}, {"memory.runtime", f.Memory.Runtime}} {
+		if !amount(x.n) {
+			return jsontext.In(x.field, fmt.Errorf("%s is %d, which is no amount of anything", x.field, x.n))
 		}
 	}
-	for _, a := range f.Memory.Arenas {
+	for i, a := range f.Memory.Arenas {
 		if !amount(a.Bytes) || !amount(a.Generation) {
-			return fmt.Errorf("arena %q has %d bytes, %d for generation", a.Name, a.Bytes, a.Generation)
+			return at("memory.arenas", i, "arena %q has %d bytes, %d for generation", a.Name, a.Bytes, a.Generation)
 		}
 		for _, h := range a.Holds {
 			if !amount(h.Bytes) || h.Buffers < 0 {
-				return fmt.Errorf("arena %q holds %d bytes in %d buffers", a.Name, h.Bytes, h.Buffers)
+				return at("memory.arenas", i, "arena %q holds %d bytes in %d buffers", a.Name, h.Bytes, h.Buffers)
 			}
 		}
 	}
 	if w := f.Work; w != nil {
 		for i, funcs := range w.Funcs {
 			if len(funcs) > int(plan.NumFuncs) {
-				return fmt.Errorf("a template has launches of %d functions", len(funcs))
+				return at("work.funcs", i, "a template has launches of %d functions", len(funcs))
 			}
 			for len(w.Funcs[i]) < int(plan.NumFuncs) {
 				w.Funcs[i] = append(w.Funcs[i], nil) // of an older mtc
@@ -93,7 +97,7 @@ func (f *File) check() error {
 			for _, launches := range funcs {
 				for _, l := range launches {
 					if !amount(l.FLOPs) || !amount(l.Bytes) || !amount(l.Times) {
-						return fmt.Errorf("a launch of %q has %d FLOPs and %d bytes %d times", l.Kernel, l.FLOPs, l.Bytes, l.Times)
+						return at("work.funcs", i, "a launch of %q has %d FLOPs and %d bytes %d times", l.Kernel, l.FLOPs, l.Bytes, l.Times)
 					}
 				}
 			}
@@ -104,20 +108,20 @@ func (f *File) check() error {
 		t := &f.Tasks[i]
 		switch {
 		case t.ID != i:
-			return fmt.Errorf("its task %d is out of place", i)
+			return at("tasks", i, "its task %d is out of place", i)
 		case !lists[t.List]:
-			return fmt.Errorf("its task %d is in the list %q, which does not exist", i, t.List)
+			return at("tasks", i, "its task %d is in the list %q, which does not exist", i, t.List)
 		case !lanes[t.Lane] || !slices.Contains(f.Lanes, t.Lane):
-			return fmt.Errorf("its task %d is on the lane %q, which does not exist", i, t.Lane)
+			return at("tasks", i, "its task %d is on the lane %q, which does not exist", i, t.Lane)
 		case number(t.Kind, plan.NumKinds) < 0 || t.Func != "" && number(t.Func, plan.NumFuncs) < 0:
-			return fmt.Errorf("its task %d does %q, which no task does", i, kindOf(t))
+			return at("tasks", i, "its task %d does %q, which no task does", i, kindOf(t))
 		case !amount(t.Bytes) || !amount(t.FLOPs):
-			return fmt.Errorf("its task %d has %d bytes and %d FLOPs", i, t.Bytes, t.FLOPs)
+			return at("tasks", i, "its task %d has %d bytes and %d FLOPs", i, t.Bytes, t.FLOPs)
 		}
 		have[t.List] = true
 		for _, w := range t.Waits {
 			if w.Task < 0 || w.Task >= len(f.Tasks) || w.Back < 0 || w.Back > 1 {
-				return fmt.Errorf("its task %d waits for one that does not exist", i)
+				return at("tasks", i, "its task %d waits for one that does not exist", i)
 			}
 		}
 	}
@@ -130,6 +134,11 @@ func (f *File) check() error {
 		return fmt.Errorf("a step of %d rows of %d tokens is not %d micro-batches of %d rows in %d groups", f.Batch, f.Seq, f.Micros, f.Rows, f.Groups)
 	}
 	return nil
+}
+
+// at is an error about an element of a list.
+func at(list string, i int, format string, args ...any) error {
+	return jsontext.In(fmt.Sprintf("%s[%d]", list, i), fmt.Errorf(format, args...))
 }
 
 func amount(n int64) bool { return 0 <= n && n <= maxAmount }

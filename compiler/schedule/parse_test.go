@@ -46,11 +46,13 @@ func TestParseChecks(t *testing.T) {
 		return string(text)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"", "unexpected end"}, {"{}", "names no model"}, {"null", "names no model"}, {"[]", "line 1, column 1: the text is a list, not an object"},
-		{`{"model": "m"}`, "has no tasks"},
+		{"", "unexpected end"}, {"{}", "line 1, column 1: the text has no `model`"}, {"null", "the text is null"}, {"[]", "line 1, column 1: the text is a list, not an object"},
+		{`{"model": "m"}`, "has no `params`"},
+		{change(func(f *File) { f.Model = "" }), "line 1, column 10: it names no model"},
+		{change(func(f *File) { f.Tasks = nil }), "it has no tasks"},
 		{change(func(f *File) { f.Lanes = append(f.Lanes, "slow") }), `there is no lane "slow"`},
 		{change(func(f *File) { f.Lanes = nil }), "on the lane"},
-		{change(func(f *File) { f.Params = -1 }), "-1 is no amount"},
+		{change(func(f *File) { f.Params = -1 }), "column 25: params is -1"},
 		{change(func(f *File) { f.Rows = 0 }), "micro-batches of 0 rows"},
 		{change(func(f *File) { f.Seq = 0 }), "of 0 tokens"},
 		{change(func(f *File) { f.Model = "m\x1b[31m" }), "a terminal acts on"},

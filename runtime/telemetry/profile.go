@@ -101,8 +101,8 @@ func ReadProfile(path string) (*Profile, error) {
 			Help("`mtc run --profile` writes one")
 	}
 	p := &Profile{}
-	if err = jsontext.Explain(text, json.Unmarshal(text, p)); err == nil {
-		err = p.check()
+	if err = jsontext.Read(text, p, jsontext.Whole); err == nil || p.Version != 0 && p.Version != ProfileVersion {
+		err = jsontext.Explain(text, p.check())
 	}
 	if err != nil {
 		return nil, fault.New("MT0628", path, "this is not a profile of a run").Wrap(err).
@@ -114,44 +114,53 @@ func ReadProfile(path string) (*Profile, error) {
 func (p *Profile) check() error {
 	switch {
 	case p.Version != ProfileVersion:
-		return fmt.Errorf("its version is %d, this mtc reads version %d", p.Version, ProfileVersion)
+		return jsontext.In("version", fmt.Errorf("its version is %d, this mtc reads version %d", p.Version, ProfileVersion))
 	case p.Hash == "" || p.Model == "":
-		return errors.New("it names no plan")
+		return jsontext.In("hash", errors.New("it names no plan"))
 	case p.Unit != "ns":
-		return fmt.Errorf("its unit is %q, not ns", p.Unit)
+		return jsontext.In("unit", fmt.Errorf("its unit is %q, not ns", p.Unit))
 	case len(p.Steps) == 0:
 		return errors.New("it has no steps")
 	case min(p.DeviceBytes, p.HostBytes) < 0 || max(p.DeviceBytes, p.HostBytes) > maxBytes:
 		return fmt.Errorf("%d bytes of the device and %d of the host were in use", p.DeviceBytes, p.HostBytes)
 	}
-	for _, s := range p.Untimed {
+	for i, s := range p.Untimed {
 		if !(s >= 0 && s < maxTime/1e9) {
-			return fmt.Errorf("a step of %v seconds", s)
+			return jsontext.In(fmt.Sprintf("untimed[%d]", i), fmt.Errorf("a step of %v seconds", s))
 		}
 	}
 	for i, s := range p.Steps {
-		switch {
-		case i > 0 && s.Step <= p.Steps[i-1].Step:
-			return fmt.Errorf("step %d stands behind step %d", s.Step, p.Steps[i-1].Step)
-		case !(s.Seconds >= 0 && s.Seconds < maxTime/1e9):
-			return fmt.Errorf("step %d takes %v seconds", s.Step, s.Seconds)
-		case s.List != "steady":
-			return fmt.Errorf("step %d is one of the list %q, not a steady one", s.Step, s.List)
-		case len(s.Tasks) == 0:
-			return fmt.Errorf("step %d has no tasks", s.Step)
+		if i > 0 && s.Step <= p.Steps[i-1].Step {
+			return jsontext.In(fmt.Sprintf("steps[%d].step", i), fmt.Errorf("step %d stands behind step %d", s.Step, p.Steps[i-1].Step))
 		}
-		seen := make(map[int64]bool, len(s.Tasks))
-		for _, t := range s.Tasks {
-			switch {
-			case t[0] < 0 || t[0] >= int64(p.Tasks):
-				return fmt.Errorf("step %d has a task %d, the plan has %d", s.Step, t[0], p.Tasks)
-			case seen[t[0]]:
-				return fmt.Errorf("step %d has task %d twice", s.Step, t[0])
-			case t[1] < 0 || t[2] < t[1] || t[2] > maxTime:
-				return fmt.Errorf("task %d of step %d runs from %d to %d", t[0], s.Step, t[1], t[2])
-			}
-			seen[t[0]] = true
+		if task, err := s.check(p.Tasks); err != nil {
+			return jsontext.In(fmt.Sprintf("steps[%d]%s", i, task), err)
 		}
 	}
 	return nil
+}
+
+// check says what is wrong with a step of a plan of so many tasks, and with what of it.
+func (s *ProfileStep) check(tasks int) (what string, err error) {
+	switch {
+	case !(s.Seconds >= 0 && s.Seconds < maxTime/1e9):
+		return ".seconds", fmt.Errorf("step %d takes %v seconds", s.Step, s.Seconds)
+	case s.List != "steady":
+		return ".list", fmt.Errorf("step %d is one of the list %q, not a steady one", s.Step, s.List)
+	case len(s.Tasks) == 0:
+		return ".tasks", fmt.Errorf("step %d has no tasks", s.Step)
+	}
+	seen := make(map[int64]bool, len(s.Tasks))
+	for i, t := range s.Tasks {
+		switch what = fmt.Sprintf(".tasks[%d]", i); {
+		case t[0] < 0 || t[0] >= int64(tasks):
+			return what, fmt.Errorf("step %d has a task %d, the plan has %d", s.Step, t[0], tasks)
+		case seen[t[0]]:
+			return what, fmt.Errorf("step %d has task %d twice", s.Step, t[0])
+		case t[1] < 0 || t[2] < t[1] || t[2] > maxTime:
+			return what, fmt.Errorf("task %d of step %d runs from %d to %d", t[0], s.Step, t[1], t[2])
+		}
+		seen[t[0]] = true
+	}
+	return "", nil
 }

@@ -5,9 +5,6 @@
 package routing
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"html"
 	"io"
@@ -15,30 +12,6 @@ import (
 
 	"github.com/megatrain/mtc/runtime/ops/moe"
 )
-
-// Read reads the lines of moe.jsonl. A last line that is cut short, of a run that goes on, is
-// left out.
-func Read(r io.Reader) ([]moe.Line, error) {
-	var out []moe.Line
-	in := bufio.NewReader(r)
-	for n := 1; ; n++ {
-		text, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			if len(text) > 0 && text[0] != '{' { // not a line that is being written
-				return nil, fmt.Errorf("line %d does not say what routers did", n)
-			}
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		var l moe.Line
-		if err := json.Unmarshal(bytes.TrimSpace(text), &l); err != nil || len(l.Layers) == 0 {
-			return nil, fmt.Errorf("line %d does not say what routers did", n)
-		}
-		out = append(out, l)
-	}
-}
 
 // Write writes the page. sample may be nil.
 func Write(w io.Writer, model string, lines []moe.Line, sample *moe.Sample) error {
