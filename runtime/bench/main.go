@@ -21,6 +21,10 @@ func Main(target string, open func(f32 bool) (device.Device, error)) {
 	flag.BoolVar(&quiet, "quiet", false, "no progress")
 	flag.BoolVar(&processor, "processor-time", false, "measure processor time; with GOMAXPROCS=1, on a machine that others use")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "error[MT0701]: `%s` is not a flag\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	o.Target = target
 	if bf16 {
 		o.DType = tensor.BF16
@@ -32,7 +36,7 @@ func Main(target string, open func(f32 bool) (device.Device, error)) {
 		o.Progress = os.Stderr
 	}
 	if err := measureAndPrint(o, open); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintf(os.Stderr, "error[MT0703]: %v\n", err)
 		os.Exit(3)
 	}
 }

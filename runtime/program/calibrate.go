@@ -2,8 +2,6 @@ package program
 
 import (
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -56,9 +54,6 @@ func (p *Program) calibrate(args []string, out, errw io.Writer) error {
 		fs.bind(name, to)
 	}
 	rest, err := fs.parse(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	l := p.Plan.Lists[plan.Eval]
 	cutoffs := false
 	for i := range p.Plan.Routers {
@@ -215,11 +210,9 @@ func (p *Program) writeCalibrated(e *engine.Engine, c *checkpoint.Checkpoint, ru
 	if err := p.writeRunFolder(r.out, t, nil); err != nil {
 		return err
 	}
-	state := slabs{e: e}
+	state := slabs{e: e, readOnly: true}
 	files := checkpoint.FromSlabs(p.Plan, state.view)
-	if state.err != nil {
-		return state.err
-	}
+	state.guard(files)
 	if !whole {
 		return checkpoint.SaveBest(r.out, c.State, files)
 	}

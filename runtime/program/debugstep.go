@@ -1,8 +1,6 @@
 package program
 
 import (
-	"errors"
-	"flag"
 	"io"
 	"os"
 	"slices"
@@ -42,9 +40,6 @@ func (p *Program) debugStep(args []string, out io.Writer) error {
 	fs.bind("from", &weights)
 	fs.bind("threads", &threads)
 	_, err := fs.parse(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -188,7 +183,7 @@ func (d *debugRun) load() error {
 			masters.Write(p.Off, v)
 		}
 	}
-	return state.flush()
+	return state.end()
 }
 
 // dump copies a part of the state of every parameter that learns: its gradient, or its weights.

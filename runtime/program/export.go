@@ -1,8 +1,6 @@
 package program
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -25,9 +23,6 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 	fs.bind("dtype", &dtype)
 	fs.bind("shard-size", &size)
 	rest, err := fs.parse(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	req := hf.Request{Plan: p.Plan}
 	if err == nil {
 		if req.ShardBytes, err = sizeOf("shard-size", size); err == nil && size != "" && req.ShardBytes == 0 {

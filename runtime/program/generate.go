@@ -2,8 +2,6 @@ package program
 
 import (
 	"bufio"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -41,9 +39,6 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 		fs.bind(name, to)
 	}
 	rest, err := fs.parse(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	switch {
 	case err != nil:
 		return err

@@ -1,8 +1,6 @@
 package program
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -15,9 +13,6 @@ import (
 func (p *Program) info(args []string, out io.Writer) error {
 	fs := newFlagSet("info", nil)
 	rest, err := fs.parse(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err == nil && len(rest) > 0 {
 		err = usagef("`info` takes no arguments")
 	}

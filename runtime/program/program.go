@@ -14,6 +14,7 @@ package program
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -60,6 +61,8 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 			code = exitInternal
 		}
 	}()
+	kept := &output{Writer: out}
+	out = kept
 	p.atOnce = aside.OnSignal()
 	defer p.atOnce()
 	if p.Plan.Format != plan.Format {
@@ -92,7 +95,24 @@ func (p *Program) Run(args []string, out, errw io.Writer) (code int) {
 	if err == nil {
 		err = p.checkDigest()
 	}
+	if kept.err != nil && (err == nil || errors.Is(err, kept.err) || errors.Is(err, flag.ErrHelp)) {
+		err = fault.New("MT0703", "", "the output cannot be written").Wrap(kept.err).OnMachine()
+	}
 	return finish(err, errw)
+}
+
+// output keeps the first error of writing: who cannot say a result does not end as if it were said.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // Check says whether a training run of a plan could start: it parses the flags, opens the data
@@ -135,12 +155,12 @@ func finish(err error, errw io.Writer) int {
 	var internal *internalError
 	var f *fault.Error
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case errors.As(err, &status):
 		return int(status)
 	case errors.As(err, &usage):
-		fmt.Fprintf(errw, "error: %s\n", usage.msg)
+		fmt.Fprintf(errw, "error[MT0701]: %s\n", usage.msg)
 		for _, h := range usage.help {
 			fmt.Fprintf(errw, "  help: %s\n", h)
 		}
@@ -152,7 +172,7 @@ func finish(err error, errw io.Writer) int {
 		fmt.Fprint(errw, fault.Text(err))
 		return f.ExitCode()
 	}
-	fmt.Fprintf(errw, "error: %v\n", err)
+	fmt.Fprintf(errw, "error[MT0702]: %v\n", err)
 	return exitInput
 }
 

@@ -3,8 +3,6 @@ package program
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -34,9 +32,6 @@ func (p *Program) sampleRouting(args []string, out io.Writer) error {
 	fs.bind("tokens", &tokens)
 	fs.bind("threads", &threads)
 	rest, err := fs.parse(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	switch {
 	case err != nil:
 		return err

@@ -1,8 +1,6 @@
 package program
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -58,9 +56,6 @@ func (p *Program) settings(args []string, out io.Writer) (*settings, error) {
 	}
 	s.packing.bind(fs)
 	rest, err := fs.parse(args, out)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, exitStatus(exitOK)
-	}
 	if err != nil {
 		return nil, err
 	}
