@@ -70,10 +70,10 @@ func (s *site) firstWord(next *token) {
 		return
 	}
 	d := s.p.errorf("MT0101", s.span(), "a statement is an assignment, a call, `if`, `repeat` or `return`, found %s", describe(&s.tok))
-	if s.tok.kind == kIdent {
-		if h := foreign[s.tok.text]; h != "" {
-			d.Hint("%s", h)
-		} else if h := suggest.Hint(s.tok.text, []string{"if", "repeat", "return"}); h != "" {
+	if h := s.foreignWord(next); h != "" {
+		d.Hint("%s", h)
+	} else if s.tok.kind == kIdent {
+		if h := suggest.Hint(s.tok.text, []string{"if", "repeat", "return"}); h != "" {
 			d.Hint("%s", h)
 		} else if next.kind == kTarget {
 			d.Hint("a variable is made by assigning to it: `%s = ...`", next.text)
@@ -81,19 +81,6 @@ func (s *site) firstWord(next *token) {
 			d.Hint("assign it, as in `y = %s`, or return it", s.tok.text)
 		}
 	}
-}
-
-// foreign says how what other languages write with a word is written here.
-var foreign = map[string]string{
-	"for":   "a loop is `repeat n as i { ... }`, in `forward`",
-	"while": "a loop is `repeat n { ... }`, in `forward`; its count is a constant",
-	"let":   "a variable is made by assigning to it: `h = ...`",
-	"var":   "a variable is made by assigning to it: `h = ...`",
-	"const": "constants are parameters of the model, with a default",
-	"elif":  "write `else if`",
-	"def":   "parts of a model are blocks: `block NAME(x) { ... }`",
-	"func":  "parts of a model are blocks: `block NAME(x) { ... }`",
-	"fn":    "parts of a model are blocks: `block NAME(x) { ... }`",
 }
 
 // afterValue reports a token after a complete value.
@@ -115,20 +102,14 @@ func (s *site) afterValue(first *token) {
 		if s.tok.kind == kTarget {
 			d.Hint("a comma stands between arguments")
 		}
+		s.foreignAfter(d)
 	case s.open == "[":
 		s.expected("`]`")
 	case s.tok.body != nil:
 		s.p.errorf("MT0101", s.span(), "`{` cannot stand here").Hint("only `if`, `else` and `repeat` have a body in a block")
 	default:
 		d := s.expected("an operator or the end of the line")
-		switch s.tok.text {
-		case ".":
-			d.Hint("values have no parts; weights are named by labels, in `tie` and in `weights`")
-		case "[":
-			d.Hint("values are not indexed; ops take whole tensors")
-		case "?":
-			d.Hint("conditions are `if c then a else b`")
-		}
+		s.foreignAfter(d)
 		if s.tok.kind == kTarget || s.tok.kind == kCallee || s.tok.kind == kLabel {
 			d.Hint("start a new line, or write `;` between statements")
 		}
@@ -176,6 +157,7 @@ func (s *site) noValue() {
 	}
 	d := s.expected("%s", what)
 	switch {
+	case s.foreignPair(d, s.prev.text, s.tok.text):
 	case s.tok.kind == kEOF && s.prev.kind == kOp && s.open == "":
 		d.Hint("a line breaks only inside brackets: put the expression in parentheses to go on")
 	case s.tok.is("["):
