@@ -47,8 +47,7 @@ func Threads(p *plan.Plan, n int64) int64 {
 }
 
 // gpuBytes is what a GPU's process takes on the host besides: driver and libraries, measured,
-// and room for the state of the largest slab that lives on the device, which goes through host
-// memory to be made, saved and read.
+// and room for the state of the largest slab that lives on the device (plan.Staged).
 func gpuBytes(p *plan.Plan) int64 {
 	if p.Target != "cuda" {
 		return 0
@@ -59,16 +58,7 @@ func gpuBytes(p *plan.Plan) int64 {
 	if len(p.Routers) > 0 {
 		n += routed
 	}
-	var state int64
-	for i := range p.Slabs {
-		switch s := &p.Slabs[i]; {
-		case s.Resident && s.Frozen:
-			state = max(state, p.WeightSize()*s.Elems)
-		case s.Resident:
-			state = max(state, StateBytes*s.Elems)
-		}
-	}
-	return n + state
+	return n + p.Staged()
 }
 
 // StateBytes is what passes through host memory at a time of a parameter on a GPU: its weight,

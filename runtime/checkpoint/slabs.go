@@ -26,12 +26,13 @@ const (
 // State.Base says where their weights come from.
 func FromSlabs(p *plan.Plan, view View) []File {
 	weights := File{Name: WeightsFile, Meta: map[string]string{"format": "pt", "model": p.Model, "hash": p.ModelHash}}
+	var block []float32 // for all: tensors are written one after another
 	moments := File{Name: OptimizerFile, Meta: map[string]string{"model": p.Model, "hash": p.ModelHash}}
 	for i := range p.Trained() {
 		s := &p.Slabs[i]
 		for j := range s.Params {
 			param := &s.Params[j]
-			weights.Tensors = append(weights.Tensors, safetensors.Entry{Name: param.Name, DType: "F32", Shape: param.Shape, Stream: stream(s, param, view)})
+			weights.Tensors = append(weights.Tensors, safetensors.Entry{Name: param.Name, DType: "F32", Shape: param.Shape, Stream: stream(s, param, view, &block)})
 			moments.Tensors = append(moments.Tensors, entry(momentM, param, s.M, view), entry(momentV, param, s.V, view))
 		}
 	}
@@ -49,16 +50,18 @@ func entry(kind string, p *plan.Param, slab plan.BufID, view View) safetensors.E
 }
 
 // stream writes the masters of a parameter: as they lie there, or split ones a block at a time.
-func stream(s *plan.Slab, p *plan.Param, view View) func(w io.Writer) error {
+func stream(s *plan.Slab, p *plan.Param, view View, block *[]float32) func(w io.Writer) error {
 	return func(w io.Writer) error {
 		m := MastersOf(s, view)
 		if !m.Split() {
 			_, err := w.Write(bytesOf(m.Range(p.Off, elems(p))))
 			return err
 		}
-		block := make([]float32, 1<<16)
-		for at, n := int64(0), elems(p); at < n; at += int64(len(block)) {
-			b := block[:min(n-at, int64(len(block)))]
+		if *block == nil {
+			*block = make([]float32, 1<<16)
+		}
+		for at, n := int64(0), elems(p); at < n; at += 1 << 16 {
+			b := (*block)[:min(n-at, 1<<16)]
 			m.Read(b, p.Off+at)
 			if _, err := w.Write(bytesOf(b)); err != nil {
 				return err

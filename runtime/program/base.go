@@ -58,7 +58,7 @@ func (w *foreignWeights) same(want *checkpoint.Base) error {
 // loadModel fills the weights of an engine that generates: those of a checkpoint, and what is frozen.
 func (p *Program) loadModel(e *engine.Engine, c *checkpoint.Checkpoint, moments bool, given string) error {
 	state := slabs{e: e, fresh: true}
-	if err := first(c.LoadSlabs(p.Plan, state.view, moments), state.flush()); err != nil || !p.Plan.LoRA.On() {
+	if err := first(c.LoadSlabs(p.Plan, state.view, moments), state.end()); err != nil || !p.Plan.LoRA.On() {
 		return err
 	}
 	w, err := p.openFrozen(c, given)

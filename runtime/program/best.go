@@ -42,7 +42,7 @@ func (s *session) keepBest(st engine.State, r engine.EvalResult) error {
 	state.guard(files)
 	record := s.state(st)
 	record.EvalLoss = &r.Loss
-	if err := checkpoint.SaveBest(s.out, record, files); err != nil {
+	if err := first(checkpoint.SaveBest(s.out, record, files), state.end()); err != nil {
 		return err
 	}
 	s.best = r.Loss

@@ -20,11 +20,8 @@ func initialize(e *engine.Engine, seed int64) error {
 	for i := range e.Plan().Trained() {
 		s := &e.Plan().Slabs[i]
 		initSlab(s, checkpoint.MastersOf(s, state.view), seed)
-		if err := state.flush(); err != nil {
-			return err
-		}
 	}
-	return nil
+	return state.end()
 }
 
 // piece is a part of a parameter that one core fills.

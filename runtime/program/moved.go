@@ -32,11 +32,8 @@ func movedWeights(e *engine.Engine, seed int64) (moved, error) {
 	for i := range e.Plan().Trained() {
 		s := &e.Plan().Slabs[i]
 		movedSlab(&m, s, checkpoint.MastersOf(s, state.view), seed)
-		if err := state.flush(); err != nil {
-			return m, err
-		}
 	}
-	return m, nil
+	return m, state.end()
 }
 
 func movedSlab(m *moved, s *plan.Slab, masters checkpoint.Masters, seed int64) {

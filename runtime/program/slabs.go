@@ -2,6 +2,7 @@ package program
 
 import (
 	"io"
+	"runtime/debug"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/cores"
@@ -10,8 +11,8 @@ import (
 )
 
 // slabs gives access to whole buffers of slabs. What lies in a GPU's memory is copied to the
-// host, and back by flush, or once more than a few later buffers have been looked at: so host
-// memory holds the state of one slab, however large the model is.
+// host, and back by flush, or once what is looked at later has no room beside it: so host memory
+// holds what plan.Staged counts, however large the model is.
 type slabs struct {
 	e *engine.Engine
 	// fresh says that the device's memory still holds the zeros that it was given with, but for
@@ -22,7 +23,8 @@ type slabs struct {
 	readOnly bool
 
 	staged []staged
-	spare  [][]byte
+	memory []byte // that of staged; what it has been taken of
+	taken  int64
 	err    error // the first failure of a copy
 }
 
@@ -32,16 +34,12 @@ type staged struct {
 	bytes []byte
 }
 
-// stagedMost is how many buffers are held: those that make up a slab, weights in two halves and
-// two moments.
-const stagedMost = 4
-
 // view is a whole buffer, nil when it is not allocated. Before writing has an effect, flush. It
-// is valid until stagedMost others have been looked at.
+// is valid until another is looked at; the upper halves of weights also while the lower ones are.
 func (s *slabs) view(id plan.BufID) []byte {
-	n := s.e.Plan().Buffers[id].Bytes
-	p := s.e.Ptr(id, 0)
-	if b := s.e.Device().View(p, n); b != nil || p.Nil() {
+	p := s.e.Plan()
+	n, at := p.Buffers[id].Bytes, s.e.Ptr(id, 0)
+	if b := s.e.Device().View(at, n); b != nil || at.Nil() {
 		return b
 	}
 	for _, st := range s.staged {
@@ -49,38 +47,51 @@ func (s *slabs) view(id plan.BufID) []byte {
 			return st.bytes
 		}
 	}
-	if len(s.staged) == stagedMost {
-		s.put(s.staged[0])
-		s.staged = s.staged[1:]
+	if need := n + p.Halves(id); s.taken+need > int64(len(s.memory)) {
+		if s.putAll(); need > int64(len(s.memory)) { // at first, or of a router
+			s.memory = make([]byte, max(need, p.Staged()))
+		}
 	}
-	b := s.room(n)
+	b := s.memory[s.taken : s.taken+n]
+	s.taken += n
 	if s.fresh && !s.back[id] {
 		zero(b)
 	} else {
-		s.note(s.e.Device().Read(b, p))
+		s.note(s.e.Device().Read(b, at))
 	}
 	s.staged = append(s.staged, staged{id, b})
 	return b
 }
 
-// flush writes back what view copied, and forgets it.
+// flush writes back what view copied.
 func (s *slabs) flush() error {
-	for _, st := range s.staged {
-		s.put(st)
-	}
-	s.staged = nil
+	s.putAll()
 	return s.err
 }
 
-func (s *slabs) put(st staged) {
-	if !s.readOnly {
+// end is flush where no more is looked at: the memory goes back to the system, and is no room for what else
+// there is to be collected.
+func (s *slabs) end() error {
+	s.putAll()
+	if large := len(s.memory) > 64<<20; large {
+		s.memory = nil
+		debug.FreeOSMemory()
+	}
+	return s.err
+}
+
+func (s *slabs) putAll() {
+	for _, st := range s.staged {
+		if s.readOnly {
+			continue
+		}
 		s.note(s.e.Device().Write(s.e.Ptr(st.id, 0), st.bytes))
 		if s.back == nil {
 			s.back = map[plan.BufID]bool{}
 		}
 		s.back[st.id] = true
 	}
-	s.spare = append(s.spare, st.bytes)
+	s.staged, s.taken = nil, 0
 }
 
 // guard makes the writing of a tensor fail when what it was read from could not be copied.
@@ -102,28 +113,6 @@ func (s *slabs) note(err error) {
 	if s.err == nil {
 		s.err = err
 	}
-}
-
-// room is n bytes, of a buffer that is no longer used where one is large enough.
-func (s *slabs) room(n int64) []byte {
-	for i, b := range s.spare {
-		if int64(cap(b)) >= n {
-			s.spare = append(s.spare[:i], s.spare[i+1:]...)
-			return b[:n]
-		}
-	}
-	s.spare = nil // too small: let them go before a larger one is taken
-	return make([]byte, n, s.largest(n))
-}
-
-// largest is the bytes of the largest buffer of a slab's weights, or n if that is more. A buffer
-// made as large at once serves those that come, and of its memory only what is written to is taken.
-func (s *slabs) largest(n int64) int64 {
-	p := s.e.Plan()
-	for i := range p.Slabs {
-		n = max(n, p.Buffers[p.Slabs[i].Weight].Bytes)
-	}
-	return n
 }
 
 // zero clears memory on all cores.

@@ -266,7 +266,7 @@ func (s *session) start() (err error) {
 	if err := s.from.LoadSlabs(s.plan, state.view, true); err != nil {
 		return err
 	}
-	if err := state.flush(); err != nil {
+	if err := state.end(); err != nil {
 		return err
 	}
 	s.engine.SetState(engine.State{Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InRow: st.InARow})
@@ -376,7 +376,7 @@ func (s *session) write(st engine.State) error {
 	files := checkpoint.FromSlabs(s.plan, state.view)
 	state.guard(files)
 	path, err := checkpoint.Save(s.out, s.state(st), files, keep)
-	if err != nil {
+	if err = first(err, state.end()); err != nil {
 		return err
 	}
 	s.saved, s.savedStep = path, st.Step

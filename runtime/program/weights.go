@@ -77,7 +77,7 @@ func (w *foreignWeights) load(state *slabs) error {
 			return err
 		}
 	}
-	return state.flush()
+	return state.end()
 }
 
 // keepWeights puts what an export needs into the run folder: from the folder of --from, or

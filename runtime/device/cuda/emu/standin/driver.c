@@ -1,6 +1,6 @@
 /* A stand-in for libcuda.so.1 with which the device, and whole programs, run on a machine
  * without a GPU. Streams are threads that run their commands in order, events and waits on
- * memory do what the driver's do, device memory is the heap. Kernels are the few of the
+ * memory do what the driver's do, device memory is shared memory. Kernels are the few of the
  * device's tests, by name, and those that nvrtc.c compiled for this processor.
  * It shows wrong order, lost waits and deadlocks; it knows nothing of GPUs.
  *
@@ -216,16 +216,22 @@ int cuMemGetInfo_v2(size_t *free_, size_t *all) { *all = total(); *free_ = total
 int cuGetErrorName(int e, const char **s) { static __thread char b[32]; snprintf(b, sizeof b, "CUDA_ERROR_%d", e); *s = b; return 0; }
 int cuGetErrorString(int e, const char **s) { *s = "a result of the stand-in"; return 0; }
 
+/* Shared memory: the system counts it apart from what the process has of its own (RssShmem). */
 int cuMemAlloc_v2(ptr_t *p, size_t n) {
 	if (used + n > total()) return 2;
+	size_t *b = mmap(0, n + 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (b == MAP_FAILED) return 2;
 	used += n;
-	size_t *b = aligned_alloc(256, (n + 511) / 256 * 256);
 	b[0] = n;
-	*p = (ptr_t)b + 256;
+	*p = (ptr_t)b + 4096;
 	return 0;
 }
 int cuMemFree_v2(ptr_t p) {
-	if (p) { used -= *(size_t *)(p - 256); free((void *)(p - 256)); }
+	if (p) {
+		size_t *b = (size_t *)(p - 4096), n = b[0];
+		used -= n;
+		munmap(b, n + 4096);
+	}
 	return 0;
 }
 int cuMemsetD8_v2(ptr_t p, unsigned char c, size_t n) { memset((void *)p, c, n); return 0; }
