@@ -101,7 +101,7 @@ func (n *names) call(c *ast.Call, p *op.Param, stmt bool) {
 		}
 		slices.Sort(cands)
 		cands = slices.Compact(cands)
-	} else {
+	} else if p == nil || p.Kind != op.Word && p.Kind != op.InitKind { // a number is no word either
 		for _, fn := range functions {
 			cands = append(cands, fn.Name)
 		}
@@ -175,7 +175,9 @@ func (n *names) unknownCallee(c *ast.Call, p *op.Param, cands []string) {
 			return
 		}
 	}
-	if h := suggest.Hint(name, few(cands)); h != "" {
+	if h := foreignOps[name]; h != "" && (p == nil || p.Kind == op.Tensor) {
+		d.Hint("%s", h)
+	} else if h := suggest.Hint(name, few(cands)); h != "" {
 		d.Hint("%s", h)
 	} else if p == nil || p.Kind == op.Tensor {
 		d.Hint("`mtc ops` lists the ops")

@@ -182,6 +182,10 @@ func (b *binder) unknownArg(g *sig, name *ast.Ident) {
 		d.Hint("it takes no arguments")
 		return
 	}
+	if p := foreignParam(name.Name, g.names()); p != "" {
+		d.Hint("it is called `%s` here", p)
+		return
+	}
 	d.Hint("%s", suggest.HintOr(name.Name, g.names()))
 }
 

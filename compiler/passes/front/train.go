@@ -67,8 +67,12 @@ func (c *trainCheck) add(f *ast.Field) {
 				return
 			}
 		}
-		c.s.errorf(codeTrainField, f.Name.Span, "the train block has no field `%s`", f.Name.Name).
-			Hint("%s", suggest.HintOr(f.Name.Name, c.unset()))
+		d := c.s.errorf(codeTrainField, f.Name.Span, "the train block has no field `%s`", f.Name.Name)
+		if h := foreignFields[f.Name.Name]; h != "" {
+			d.Hint("%s", h)
+		} else {
+			d.Hint("%s", suggest.HintOr(f.Name.Name, c.unset()))
+		}
 		return
 	}
 	c.fields[f.Name.Name] = f
