@@ -10,14 +10,18 @@ import (
 	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/memplan"
 	"github.com/megatrain/mtc/runtime/device"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
-// Comparison is a measured step beside the prediction of it. Times are seconds a step.
+// Comparison is a measured step beside the prediction of it. Times are seconds a step, and all measured ones are of
+// one step, the one of median length: what the kinds of a lane take adds up to what the lane is busy,
+// and of the compute lane with the waiting to the step.
 type Comparison struct {
 	Machine string  `json:"machine"`                // of the prediction
 	Load    string  `json:"machine_load,omitempty"` // what else used it while its profile was measured
 	Device  string  `json:"device"`                 // of the measurement
-	Steps   int     `json:"steps"`
+	Steps   int     `json:"steps"`                  // that were measured
+	Shown   int64   `json:"shown"`                  // number of the one whose times these are
 	Step    Pair    `json:"step"`
 	Waiting Pair    `json:"waiting"` // of the compute lane, for anything
 	Memory  []Used  `json:"memory"`  // in bytes; empty where the run did not say
@@ -81,12 +85,11 @@ type Kinds struct {
 	Cause string     `json:"cause,omitempty"`
 }
 
-// Compare holds a measured step against the prediction of the same schedule. Times of kinds are
-// medians over the measured steps.
+// Compare holds a measured step against the prediction of the same schedule.
 func Compare(predicted, measured *Step) *Comparison {
 	m := measured.Measured
 	c := &Comparison{
-		Machine: predicted.Line.Machine, Device: m.Device, Steps: len(m.Steps),
+		Machine: predicted.Line.Machine, Device: m.Device, Steps: len(m.Steps), Shown: m.Step,
 		Step:   Pair{predicted.Line.Seconds, measured.Line.Seconds},
 		Memory: used(predicted, m),
 		Lanes:  []Laned{}, Kinds: []Kinds{}, Worst: []Kinds{},
@@ -106,20 +109,19 @@ func Compare(predicted, measured *Step) *Comparison {
 	type work struct{ flops, bytes, most float64 }
 	var works []work
 	index := map[[2]string]int{}
+	took, takes := predicted.kinds(), measured.kinds()
 	for i := range predicted.Len() {
 		task := predicted.Task(i)
-		key := [2]string{Kind(task), task.Lane.String()}
+		key := kindOn(task)
 		k, ok := index[key]
 		if !ok {
 			k = len(c.Kinds)
 			index[key] = k
-			c.Kinds = append(c.Kinds, Kinds{Kind: key[0], Lane: key[1]})
+			c.Kinds = append(c.Kinds, Kinds{Kind: key[0], Lane: key[1], Time: Pair{took[key], takes[key]}})
 			works = append(works, work{})
 		}
 		x := &c.Kinds[k]
 		x.Tasks++
-		x.Time.Predicted += predicted.Seconds(i)
-		x.Time.Measured += m.Task[i]
 		bytes := task.Moved
 		if task.Bytes > 0 {
 			bytes = task.Bytes
@@ -159,6 +161,21 @@ func Compare(predicted, measured *Step) *Comparison {
 	return c
 }
 
+// kindOn is a task's kind and lane.
+func kindOn(task *plan.Task) [2]string { return [2]string{Kind(task), task.Lane.String()} }
+
+// kinds adds up what tasks take within the step, by kind and lane, as lanes are added up.
+func (t *Step) kinds() map[[2]string]float64 {
+	out := map[[2]string]float64{}
+	for i := range t.Line.Runs {
+		r := &t.Line.Runs[i]
+		if from, to := max(r.Start, 0), min(r.End, t.Line.Seconds); to > from {
+			out[kindOn(&t.Plan.Tasks[r.Task])] += to - from
+		}
+	}
+	return out
+}
+
 func rate(amount, seconds float64) float64 {
 	if seconds <= 0 {
 		return 0
@@ -175,14 +192,15 @@ func cause(k *Kinds, predicted, measured *Step) string {
 		return "no time was predicted for it"
 	case math.Abs(off) < 0.1:
 		return "within a tenth of the prediction: it stands here because it takes so much of the step"
-	case off < 0 && predicted.Machine != nil && predicted.Line.Machine != "" && predicted.Machine.Name == Nominal().Name:
-		return "the prediction is for a nominal machine; `mtc bench` measures this one"
 	case predicted.Machine != nil && predicted.Machine.Name == Nominal().Name:
 		return "the prediction is for a nominal machine; `mtc bench` measures this one"
 	case off < 0:
 		return "faster than the profile says: the profile was measured under load, or on a slower machine"
 	case each < 50e-6:
 		return fmt.Sprintf("its tasks are short (%s each), and starting one costs more than the profile says", Seconds(each))
+	}
+	if submits(k, predicted, measured) {
+		return "most of it is the step's first task, which shares the cores with the submission of the step"
 	}
 	switch k.Lane {
 	case "h2d", "d2h":
@@ -213,6 +231,20 @@ func cause(k *Kinds, predicted, measured *Step) string {
 		return "its kernels are short, and starting one costs more than the profile says"
 	}
 	return "slower than the profile says"
+}
+
+// submits says whether most of what a kind takes longer is the first task of the compute lane, on a CPU, where the
+// submission of a step takes one of the cores that it wants.
+func submits(k *Kinds, predicted, measured *Step) bool {
+	if measured.Plan.Target != "cpu" || k.Lane != device.Compute.String() {
+		return false
+	}
+	for i := range predicted.Len() {
+		if task := predicted.Task(i); task.Lane == device.Compute {
+			return Kind(task) == k.Kind && measured.Seconds(i)-predicted.Seconds(i) > (k.Time.Measured-k.Time.Predicted)/2
+		}
+	}
+	return false
 }
 
 // overlapOf is the share of a lane's busy time in which another lane is busy too.
@@ -263,6 +295,9 @@ func (c *Comparison) Write(w io.Writer) {
 			reached, profile = Rate(r.Measured, unit), Rate(r.Predicted, unit)
 		}
 		row(k.Kind, k.Lane, fmt.Sprint(k.Tasks), k.Time, reached, profile)
+	}
+	if c.Steps > 1 {
+		fmt.Fprintf(w, "measured in step %d, the one of median length of %d\n", c.Shown, c.Steps)
 	}
 	fmt.Fprintf(w, "\n%-12s %32s %32s\n", "", "busy", "exposed")
 	fmt.Fprintf(w, "%-12s %10s %10s %10s %10s %10s %10s\n", "lane", "predicted", "measured", "off", "predicted", "measured", "off")

@@ -115,6 +115,9 @@ func Change(from, to float64) string {
 	if math.Abs(to/from-1) < 5e-4 {
 		return "same"
 	}
+	if to/from >= 999.5 {
+		return "> 999 x"
+	}
 	if to/from >= 9.995 {
 		return fmt.Sprintf("%.3g x", to/from)
 	}

@@ -28,8 +28,6 @@ type Measurement struct {
 	Step    int64  // the one shown
 	Steps   []StepTimes
 	Periods []float64 // seconds from the results of the step before to its own, by step
-	// Task is the median duration of every task of the list in seconds, by place.
-	Task []float64
 	// Untimed are the wall times of steps of the run that were not measured.
 	Untimed []float64
 	// DeviceBytes and HostBytes are the memory that the run had in use, 0: not known.
@@ -77,14 +75,6 @@ func (s *Schedule) Measure(m *Measurement) (*Step, error) {
 		return nil, err
 	}
 	b.results = b.resultPlace()
-	m.Task = make([]float64, n)
-	for i := range n {
-		var all []float64
-		for k := range times {
-			all = append(all, float64(times[k][i].End-times[k][i].Start)/1e9)
-		}
-		m.Task[i] = Median(all)
-	}
 	// A period needs the end of the step before; where no step has one before, it begins with
 	// the first task.
 	whole := []int{}

@@ -75,11 +75,7 @@ func (t *Step) htmlStep(b *strings.Builder) {
 	b.WriteString(".</p>\n<div class=\"tables\">\n")
 	var rows [][]string
 	for _, u := range t.Line.Lanes {
-		hidden, exposed := Seconds(u.Hidden), Seconds(u.Exposed)
-		if u.Lane == "compute" {
-			hidden, exposed = "", ""
-		}
-		rows = append(rows, []string{u.Lane, Seconds(u.Busy), hidden, exposed, share(u.Busy, t.Line.Seconds), fmt.Sprint(u.Tasks)})
+		rows = append(rows, []string{u.Lane, Seconds(u.Busy), Seconds(u.Hidden), Seconds(u.Exposed), share(u.Busy, t.Line.Seconds), fmt.Sprint(u.Tasks)})
 	}
 	table(b, "Lanes", 1, []string{"lane", "busy", "hidden", "exposed", "of step", "tasks"}, rows)
 	rows = nil

@@ -56,11 +56,7 @@ func (t *Step) writeHead(w io.Writer) {
 func (t *Step) writeLanes(w io.Writer) {
 	fmt.Fprintf(w, "%-10s %10s %10s %10s %10s %8s\n", "lane", "busy", "hidden", "exposed", "of step", "tasks")
 	for _, u := range t.Line.Lanes {
-		hidden, exposed := Seconds(u.Hidden), Seconds(u.Exposed)
-		if u.Lane == "compute" {
-			hidden, exposed = "", ""
-		}
-		fmt.Fprintf(w, "%-10s %10s %10s %10s %10s %8d\n", u.Lane, Seconds(u.Busy), hidden, exposed, share(u.Busy, t.Line.Seconds), u.Tasks)
+		fmt.Fprintf(w, "%-10s %10s %10s %10s %10s %8d\n", u.Lane, Seconds(u.Busy), Seconds(u.Hidden), Seconds(u.Exposed), share(u.Busy, t.Line.Seconds), u.Tasks)
 	}
 	if x := t.Overlap(); math.IsNaN(x) {
 		fmt.Fprintln(w, "overlap: no copies, no updates beside the computation")
