@@ -12,6 +12,7 @@ import (
 	"github.com/megatrain/mtc/runtime/data"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -203,11 +204,14 @@ func (p *Program) writeCalibrated(e *engine.Engine, c *checkpoint.Checkpoint, ru
 		return err
 	}
 	defer folder.Unlock()
-	t := p.Plan.Train
-	if had, err := readRun(run); err == nil && had != nil {
-		t = had.Train
+	t, packing := p.Plan.Train, (*packedAs)(nil)
+	switch had, err := readRun(run); {
+	case err != nil:
+		return err
+	case had != nil:
+		t, packing = had.Train, had.Packing
 	}
-	if err := p.writeRunFolder(r.out, t, nil); err != nil {
+	if err := first(p.writeRunFolder(r.out, t, packing), hf.KeepAgain(run, r.out)); err != nil {
 		return err
 	}
 	state := slabs{e: e, readOnly: true}

@@ -22,6 +22,10 @@ func (s *settings) recall(which string, compiled *plan.Train) (err error) {
 	if err != nil || r == nil {
 		return err
 	}
+	if r.Model != s.from.State.Model {
+		return fault.New("MT0621", filepath.Join(filepath.Dir(s.from.Path), runFile), "the record is of a run of %s, and the checkpoint beside it of %s", r.Model, s.from.State.Model).
+			Help("without the file, `--resume` goes on with the settings of the .mt")
+	}
 	s.before, s.had = &r.Train, r.Packing
 	if s.had != nil {
 		s.packing.Choice = s.packing.Over(&s.had.Choice)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/fault"
-	"github.com/megatrain/mtc/runtime/jsontext"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -40,33 +39,6 @@ func FileName() string {
 		return "program.exe"
 	}
 	return "program"
-}
-
-// runRecord is run.json.
-type runRecord struct {
-	Model    string      `json:"model"`
-	Hash     string      `json:"hash"`
-	Compiler string      `json:"compiler"`
-	Train    plan.Train  `json:"train"`              // settings in force; data paths are absolute
-	Compiled *plan.Train `json:"compiled,omitempty"` // settings of the program, as the .mt has them
-	Packing  *packedAs   `json:"packing,omitempty"`  // of text that the run packed itself
-}
-
-// readRun reads run.json; nil when there is none.
-func readRun(dir string) (*runRecord, error) {
-	path := filepath.Join(dir, runFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	var r runRecord
-	if err == nil {
-		err = jsontext.Explain(text, json.Unmarshal(text, &r))
-	}
-	if err != nil {
-		return nil, fault.New("MT0621", path, "the record of the run cannot be read").Wrap(err)
-	}
-	return &r, nil
 }
 
 // writeRunFolder puts program, source and record into the folder; t are the settings in force.

@@ -173,6 +173,10 @@ func (p *Program) check(s *settings) error {
 	if err := optim.CheckSchedule(t.LR); err != nil {
 		return usagef("%v", err)
 	}
+	if p.Plan.Clip != (t.Clip > 0) {
+		return usagef("`clip` is %s, and %s was compiled for the other case", clipText(t.Clip), p.Plan.Model).
+			hint("write it in the train block or as `--set train.clip=...` of `mtc run`, which compiles it in")
+	}
 	if len(t.Data) == 0 && t.Steps > 0 {
 		return usagef("there is no data to train on").hint("give files with `--data PATH`, or write `data = \"...\"` in the train block of %s", p.Plan.Source)
 	}
