@@ -106,8 +106,30 @@ func TestTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// Tasks of nanoseconds, and clocks of lanes that differ by a little.
+		tiny, err := s.Measure(asMeasured(step, 3, 1e-4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := asMeasured(step, 3, 1)
+		for k := range m.Steps {
+			for i := range m.Steps[k].Tasks {
+				x := &m.Steps[k].Tasks[i]
+				if s.Plan.Tasks[x.Task].Lane != device.Compute {
+					x.Start, x.End = x.Start+1500, x.End+1500
+				}
+				if i%3 == 0 {
+					x.End = x.Start // shorter than the clock resolves
+				}
+			}
+		}
+		apart, err := s.Measure(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := []*Step{step, measured, tiny, apart}
 		var out bytes.Buffer
-		if err := WriteTrace(&out, []*Step{step, measured}); err != nil {
+		if err := WriteTrace(&out, steps); err != nil {
 			t.Fatal(err)
 		}
 		var f struct {
@@ -134,7 +156,7 @@ func TestTrace(t *testing.T) {
 			case "X":
 				tasks++
 				list := slices[track{e.PID, e.TID}]
-				if n := len(list); n > 0 && *e.Ts < list[n-1].to-1e-7 {
+				if n := len(list); n > 0 && *e.Ts < list[n-1].to-1e-9 {
 					t.Errorf("%s: %s begins at %v, the one before on its lane ends at %v", name, e.Name, *e.Ts, list[n-1].to)
 				}
 				slices[track{e.PID, e.TID}] = append(list, span{*e.Ts, *e.Ts + *e.Dur})
@@ -162,7 +184,7 @@ func TestTrace(t *testing.T) {
 				begins[e.ID] = *e.Ts
 			case "f":
 				ends[e.ID]++
-				if at, ok := begins[e.ID]; !ok || *e.Ts < at-1e-3 {
+				if at, ok := begins[e.ID]; !ok || *e.Ts < at {
 					t.Errorf("%s: flow %d ends at %v, and begins at %v", name, e.ID, *e.Ts, at)
 				}
 				if e.Bp != "e" {
@@ -178,7 +200,8 @@ func TestTrace(t *testing.T) {
 			}
 			within := false
 			for _, x := range slices[track{e.PID, e.TID}] {
-				within = within || x.from-0.0011 <= *e.Ts && *e.Ts <= x.to+0.0011
+				// As catapult has it, in milliseconds, and without the end.
+				within = within || x.from/1e3 <= *e.Ts/1e3 && *e.Ts/1e3 < x.from/1e3+(x.to-x.from)/1e3
 			}
 			if !within {
 				t.Errorf("%s: flow %d (%s) at %v is in no slice", name, e.ID, e.Ph, *e.Ts)
@@ -192,15 +215,39 @@ func TestTrace(t *testing.T) {
 				t.Errorf("%s: flow %d begins %d and ends %d times", name, id, n, ends[id])
 			}
 		}
+		wanted := 0
+		for _, step := range steps {
+			wanted += handed(step)
+		}
+		if len(starts) < wanted*9/10 || len(starts) > wanted {
+			t.Errorf("%s: %d flows of %d waits", name, len(starts), wanted)
+		}
 		for l := range device.NumLanes {
 			if !threads[l.String()] {
 				t.Errorf("%s: lane %s has no track", name, l)
 			}
 		}
-		if tasks < 2*step.Len() || counters["device memory alive"] == 0 || name != "nano" && counters["link h2d"] == 0 {
+		if tasks < 4*step.Len() || counters["device memory alive"] == 0 || name != "nano" && counters["link h2d"] == 0 {
 			t.Errorf("%s: %d tasks, counters %v", name, tasks, counters)
 		}
 	}
+}
+
+// handed counts the waits between tasks that are both drawn.
+func handed(t *Step) int {
+	n := 0
+	for i := range t.Line.Runs {
+		r := &t.Line.Runs[i]
+		for _, w := range t.Plan.Tasks[r.Task].Waits {
+			for k := range t.Line.Runs {
+				q := &t.Line.Runs[k]
+				if q.Step == r.Step-w.Back && t.Plan.Tasks[q.Task].Event == w.Event && (w.Back > 0 || q.Task < r.Task) {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // TestReport: the keys that tools read.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -71,11 +72,12 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'f', 3, 64), nil
 }
 
-// micros is a time in whole nanoseconds: an end that is rounded so is never behind the start
-// that follows it, which would nest one task in the other.
-func (t *tracer) micros(s float64) *number {
-	n := number(math.Round(s*1e9) / 1e3)
-	return &n
+// micros is a time in whole nanoseconds.
+func (t *tracer) micros(s float64) *number { return nanos(int64(math.Round(s * 1e9))) }
+
+func nanos(n int64) *number {
+	x := number(float64(n) / 1e3)
+	return &x
 }
 
 func (t *tracer) event(e event) {
@@ -116,6 +118,7 @@ func (t *tracer) step(s *Step, pid int) {
 		shift = max(shift, -s.Line.Runs[i].Start)
 	}
 	slack := s.Slack()
+	drawn := slicesOf(s, shift)
 	for k := range s.Line.Runs {
 		r := &s.Line.Runs[k]
 		task := &s.Plan.Tasks[r.Task]
@@ -136,27 +139,49 @@ func (t *tracer) step(s *Step, pid int) {
 		if r.Step < 0 {
 			args.Step = "the one before"
 		}
-		start := t.micros(r.Start + shift)
-		dur := *t.micros(r.End + shift) - *start
-		t.event(event{Name: Title(s.Plan, task), Cat: Kind(task), Phase: "X", Time: start, Dur: &dur, PID: pid, TID: int(task.Lane) + 1, Args: args})
+		t.event(event{Name: Title(s.Plan, task), Cat: Kind(task), Phase: "X", Time: nanos(drawn[k].from), Dur: nanos(drawn[k].to - drawn[k].from), PID: pid, TID: int(task.Lane) + 1, Args: args})
 	}
-	t.handovers(s, pid, shift)
+	t.handovers(s, pid, drawn)
 	t.memory(s, pid, shift)
 	t.link(s, pid, shift)
 }
 
+// slice is a run as it is drawn, in whole nanoseconds: from the first to before the last.
+type slice struct{ from, to int64 }
+
+// slicesOf rounds the runs of a step. A slice has at least a nanosecond, since an arrow ends in a slice alone that has a
+// time in it, and those of a lane follow each other: where both cannot be, all move on a little.
+func slicesOf(s *Step, shift float64) []slice {
+	order := make([]int, len(s.Line.Runs))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.Line.Runs[a].Start, s.Line.Runs[b].Start) })
+	out := make([]slice, len(order))
+	var free [device.NumLanes]int64
+	for _, k := range order {
+		r := &s.Line.Runs[k]
+		from := max(free[r.Lane], int64(math.Round((r.Start+shift)*1e9)))
+		out[k] = slice{from, max(from+1, int64(math.Round((r.End+shift)*1e9)))}
+		free[r.Lane] = out[k].to
+	}
+	return out
+}
+
 // handovers draws an arrow for each wait: from the end of the task that is waited for to the
 // start of the one that waits.
-func (t *tracer) handovers(s *Step, pid int, shift float64) {
+func (t *tracer) handovers(s *Step, pid int, drawn []slice) {
 	type key struct{ event, step int }
-	recorded := map[key]int{}
-	for k := range s.Line.Runs {
-		r := &s.Line.Runs[k]
-		if e := s.Plan.Tasks[r.Task].Event; e >= 0 {
-			recorded[key{e, r.Step}] = k
-		}
+	order := make([]int, len(s.Line.Runs)) // as they were submitted: an event may be recorded again
+	for k := range order {
+		order[k] = k
 	}
-	for k := range s.Line.Runs {
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := &s.Line.Runs[a], &s.Line.Runs[b]
+		return cmp.Or(x.Step-y.Step, x.Task-y.Task)
+	})
+	recorded := map[key]int{}
+	for _, k := range order {
 		r := &s.Line.Runs[k]
 		task := &s.Plan.Tasks[r.Task]
 		for _, w := range task.Waits {
@@ -165,22 +190,34 @@ func (t *tracer) handovers(s *Step, pid int, shift float64) {
 				continue
 			}
 			q := &s.Line.Runs[from]
-			if q.End > r.Start+1e-6 {
-				continue // an event recorded again since
+			out, in, ok := arrow(drawn[from], drawn[k])
+			if !ok {
+				continue
 			}
 			name := handover(s.Plan, &s.Plan.Tasks[q.Task], task)
 			t.flows++
-			// The ends of a flow belong to the slices in which their times lie, so they stand within.
-			out, in := q.End-inset(q.End-q.Start), r.Start+inset(r.End-r.Start)
-			t.event(event{Name: name, Cat: "buffer", Phase: "s", Time: t.micros(out + shift), PID: pid, TID: int(q.Lane) + 1, ID: t.flows})
-			t.event(event{Name: name, Cat: "buffer", Phase: "f", Time: t.micros(in + shift), PID: pid, TID: int(r.Lane) + 1, ID: t.flows, Bind: "e"})
+			t.event(event{Name: name, Cat: "buffer", Phase: "s", Time: nanos(out), PID: pid, TID: int(q.Lane) + 1, ID: t.flows})
+			t.event(event{Name: name, Cat: "buffer", Phase: "f", Time: nanos(in), PID: pid, TID: int(r.Lane) + 1, ID: t.flows, Bind: "e"})
+		}
+		if task.Event >= 0 {
+			recorded[key{task.Event, r.Step}] = k
 		}
 	}
 }
 
-// inset is a step into a slice of some seconds, of a few nanoseconds, the resolution of times,
-// where it is long enough.
-func inset(seconds float64) float64 { return min(seconds/2, max(seconds/1000, 4e-9)) }
+// arrow places the ends of an arrow from q to r. Viewers give each end to the slice in which its time lies, the
+// slice's end not among them, and drop an arrow whose end comes before its beginning. Lanes note
+// measured times on their own, so a wait may seem to be over before what it waits for: such an arrow leaves
+// earlier. Without a time that serves there is none.
+func arrow(q, r slice) (out, in int64, ok bool) {
+	out = q.to - 1 - inset(q)
+	in = max(r.from+inset(r), min(out, r.to-1))
+	out = max(q.from, min(out, in))
+	return out, in, out <= in
+}
+
+// inset is a step into a slice, so that its ends stay apart where a viewer rounds.
+func inset(s slice) int64 { return min((s.to-s.from-1)/2, max((s.to-s.from)/1000, 4)) }
 
 // handover names the buffer that one task leaves to another.
 func handover(p *plan.Plan, from, to *plan.Task) string {

@@ -10,6 +10,8 @@ shown of the schedule is asked for by SQL, and has to be what `mtc inspect --jso
 - tracks: the four lanes, and nothing else but counters of both memories and both ways of the link;
 - slices: every task of the step once, none nested, each lane busy as long as predicted or measured;
 - flows: from the task that is waited for to the one that waits, each wait of the schedule between tasks shown;
+- arrows of the file itself by the rules of catapult, which the viewers of Chrome and Go are made of: each end lies in a
+  slice, its end not counted, and none ends before it begins;
 - counters: what crosses the link is what the copies carry; memory alive stays within what is reserved;
 - errors: the trace processor counts none.
 """
@@ -57,7 +59,25 @@ def check(mtc, folder, dist, work):
     if p.returncode:
         return ["the trace processor fails: " + p.stderr.strip()[-300:]]
     got = json.loads(p.stdout)
-    return list(faults(said, got))
+    with open(trace) as f:
+        return list(faults(said, got)) + list(unbound(json.load(f)["traceEvents"]))
+
+
+def unbound(events):
+    """Arrows that catapult drops."""
+    slices, begins = collections.defaultdict(list), {}
+    for e in events:
+        if e["ph"] == "X":
+            slices[e["pid"], e["tid"]].append((e["ts"] / 1e3, e["ts"] / 1e3 + e["dur"] / 1e3))
+        elif e["ph"] == "s":
+            begins[e["id"]] = e
+    for e in events:
+        if e["ph"] == "f":
+            for end in (begins[e["id"]], e):
+                if not any(a <= end["ts"] / 1e3 < b for a, b in slices[end["pid"], end["tid"]]):
+                    yield f"arrow {e['id']} ({end['ph']}) at {end['ts']} us lies in no slice"
+            if begins[e["id"]]["ts"] > e["ts"]:
+                yield f"arrow {e['id']} ends before it begins"
 
 
 def faults(said, got):
@@ -66,11 +86,12 @@ def faults(said, got):
     if got["nested"] != [[0]]:
         yield f"{got['nested'][0][0]} slices lie in others"
     lanes = [name for name, *_ in got["lanes"]]
-    if sorted(lanes) != sorted(said["lanes"]):
-        yield f"tracks {lanes}, lanes {said['lanes']}"
     steps = [s for s in (said["predicted"], said["measured"]) if s]
     tasks = {t["id"]: t for t in said["tasks"]}
     wanted = {t["id"] for t in said["tasks"] if t["list"] == steps[0]["list"]}
+    used = sorted({t["lane"] for t in said["tasks"] if t["id"] in wanted})  # a resident plan leaves the host idle
+    if sorted(lanes) != used:
+        yield f"tracks {lanes}, lanes with tasks {used}"
     slices, shown, before, busy = {}, collections.Counter(), collections.Counter(), collections.Counter()
     for id, lane, task, step, dur, kind in got["tasks"]:
         slices[id] = (task, step)
