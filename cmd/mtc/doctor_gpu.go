@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/megatrain/mtc/codegen"
@@ -29,6 +30,11 @@ func graphics(root string) []finding {
 	}
 	if v := driverVersion(string(driver)); v != "" {
 		f.Found += ", driver " + v
+		cuda := 13000
+		if n, err := strconv.Atoi(v[:strings.IndexByte(v, '.')]); err == nil && n < 580 {
+			cuda = 12000
+		}
+		libs.For(cuda)
 	}
 	out := []finding{f}
 	for _, l := range []libs.Lib{libs.NVRTC, libs.CublasLt} {

@@ -178,10 +178,10 @@ static int lt_matmul(CUcontext ctx, void* h, plan_t* p, uint64_t a, uint64_t b, 
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -238,7 +238,7 @@ var openBlas = sync.OnceValue(func() error {
 		}
 		why = append(why, C.GoString(msg))
 	}
-	return missing(libs.CublasLt, fmt.Errorf("%s", strings.Join(why, "; ")))
+	return missing(libs.CublasLt, errors.New(libs.CublasLt.Why(why)))
 })
 
 // blas opens the library for this device when it is first needed.

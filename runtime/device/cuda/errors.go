@@ -43,7 +43,7 @@ const wantedAddresses = 1 << 40
 
 // missing names a library that is not there and the packages that bring it.
 func missing(l libs.Lib, err error) error {
-	return newFault(codeNoLibrary, "%s (%s) is not found", l.Name, l.Sonames[0]).Wrap(err).
+	return newFault(codeNoLibrary, "%s (%s) is not found", l.Name, l.Names()[0]).Wrap(err).
 		Help("%s; `mtc doctor` looks for it too", l.Missing())
 }
 

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -164,8 +165,7 @@ func (d *Device) compile(name string, key moduleKey) (machineCode, error) {
 		h := sha256.New()
 		fmt.Fprintf(h, "%d.%d\n%s\n%d\n%s%s", major, minor, strings.Join(options, "\n"), len(kit.Header), kit.Header, key.text)
 		c.path = filepath.Join(dir, hex.EncodeToString(h.Sum(nil))+".cubin")
-		if image, err := os.ReadFile(c.path); err == nil && len(image) > 0 {
-			c.image, c.cached = image, true
+		if c.image, c.cached = kept(c.path); c.cached {
 			return c, nil
 		}
 	}
@@ -181,8 +181,20 @@ func (d *Device) compile(name string, key moduleKey) (machineCode, error) {
 	return c, nil
 }
 
-// keep writes a file whole or not at all.
+// kept is what keep wrote, and whether all of it is there unaltered: a GPU runs what it gets.
+func kept(path string) (data []byte, ok bool) {
+	data, err := os.ReadFile(path)
+	n := len(data) - sha256.Size
+	if err != nil || n <= 0 {
+		return nil, false
+	}
+	sum := sha256.Sum256(data[:n])
+	return data[:n], bytes.Equal(sum[:], data[n:])
+}
+
+// keep writes a file whole or not at all, with a hash of what is in it.
 func keep(path string, data []byte) error {
+	sum := sha256.Sum256(data)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
@@ -191,6 +203,9 @@ func keep(path string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
+	if err == nil {
+		_, err = f.Write(sum[:])
+	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)

@@ -4,8 +4,11 @@ package cuda
 
 import (
 	"fmt"
+	"os"
 
 	"gorgonia.org/cu"
+
+	"github.com/megatrain/mtc/runtime/device/cuda/libs"
 )
 
 // Info is what a GPU is.
@@ -28,8 +31,7 @@ func Probe(ordinal int) (Info, error) {
 		return Info{}, newFault(codeNoDriver, "there is no NVIDIA driver: libcuda.so.1 cannot be opened (%s)", why).
 			Help("install the driver (version 550 or newer); in a container, run it with the GPUs passed through (--gpus all)")
 	case codeNoDevice:
-		return Info{}, newFault(codeNoGPU, "there is a driver but no GPU that it can use").Wrap(driverError(code)).
-			Help("`nvidia-smi -L` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them")
+		return Info{}, newFault(codeNoGPU, "there is a driver but no GPU that it can use").Wrap(driverError(code)).Help("%s", hidden())
 	case 803, 804, 36, 35: // driver mismatch, too old, stub, insufficient
 		return Info{}, newFault(codeOldDriver, "the driver does not fit").Wrap(driverError(code)).
 			Help("install one driver of version 550 or newer, and restart the machine after a change of driver")
@@ -41,13 +43,13 @@ func Probe(ordinal int) (Info, error) {
 		return i, newFault(codeOldDriver, "the driver is of CUDA %s, and 12.4 or newer is needed", versionText(i.Driver)).
 			Help("install driver 550 or newer")
 	}
+	libs.For(i.Driver)
 	n, err := cu.NumDevices()
 	if err != nil {
 		return i, cannotUse("the GPU", err)
 	}
 	if ordinal >= n {
-		return i, newFault(codeNoGPU, "there is no GPU %d: the driver sees %d", ordinal, n).
-			Help("`nvidia-smi -L` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them")
+		return i, newFault(codeNoGPU, "there is no GPU %d: the driver sees %d", ordinal, n).Help("%s", hidden())
 	}
 	dev := cu.Device(ordinal)
 	if i.Name, err = dev.Name(); err != nil {
@@ -64,6 +66,15 @@ func Probe(ordinal int) (Info, error) {
 			Help("`mtc compile --target cpu` makes a program for this machine's processors")
 	}
 	return i, nil
+}
+
+// hidden says where GPUs may be.
+func hidden() string {
+	const list = "`nvidia-smi -L` lists the GPUs"
+	if v, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
+		return fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q here, and a GPU that it does not name is hidden, with all behind a wrong name; unset it, or name one: %s", v, list)
+	}
+	return list
 }
 
 func versionText(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

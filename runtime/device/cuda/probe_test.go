@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -36,6 +37,10 @@ func TestErrors(t *testing.T) {
 	}
 	again(t, "TestProbe", "MTC_FAKE_CUDA=none", "MTC_WANT="+codeNoGPU)
 	again(t, "TestProbe", "MTC_FAKE_CUDA=old", "MTC_WANT="+codeOldDriver)
+	for _, visible := range []string{"", "-1", "7", "none", "GPU-0123"} {
+		again(t, "TestProbe", "CUDA_VISIBLE_DEVICES="+visible, "MTC_WANT="+codeNoGPU)
+	}
+	again(t, "TestProbe", "CUDA_VISIBLE_DEVICES=0,7")
 	if out := again(t, "TestProbe", "LD_LIBRARY_PATH=", "MTC_NO_FAKE=1", "MTC_WANT="+codeNoDriver); !strings.Contains(out, "PASS") {
 		t.Error(out)
 	}
@@ -80,11 +85,39 @@ func TestCache(t *testing.T) {
 	if after, err := os.Stat(files[0]); err != nil || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("the second run did not use the cache: %v", err)
 	}
-	if err := os.WriteFile(files[0], []byte("damaged"), 0o666); err != nil {
+	good, err := os.ReadFile(files[0])
+	if err != nil {
 		t.Fatal(err)
 	}
-	run()
-	if after, err := os.Stat(files[0]); err != nil || after.Size() != before.Size() {
-		t.Errorf("the damaged file was not made again: %v", err)
+	changed := bytes.Clone(good)
+	changed[len(changed)/2] ^= 1
+	for name, damaged := range map[string][]byte{"other text": []byte("damaged"), "empty": nil, "half": good[:len(good)/2], "a changed bit": changed} {
+		if err := os.WriteFile(files[0], damaged, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		run()
+		if now, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(now, good) {
+			t.Errorf("%s: the damaged file was not made again: %v", name, err)
+		}
+	}
+}
+
+// TestCacheCannotBeWritten: it only costs time, whatever is in the folder's place.
+func TestCacheCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, home := range []string{file, filepath.Join(file, "below"), "/proc/self", "relative", ""} {
+		t.Setenv("XDG_CACHE_HOME", home)
+		if home == "" {
+			t.Setenv("HOME", "")
+		}
+		d := open(t, Options{F32: true})
+		x := alloc(t, d, device.DeviceMemory, 256)
+		d.Queue(device.Compute).Launch(add, addArgs(x, x, 64, 1))
+		if err := d.Sync(); err != nil {
+			t.Errorf("XDG_CACHE_HOME=%q: %v", home, err)
+		}
 	}
 }

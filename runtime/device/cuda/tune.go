@@ -233,8 +233,8 @@ func (b *blas) choicePath(d *Device, p *product, what string) string {
 }
 
 func readChoice(path string) (c choice, ok bool) {
-	data, err := os.ReadFile(path)
-	if err != nil || len(data) != 1+len(c.algo) || data[0] > 1 {
+	data, whole := kept(path)
+	if !whole || len(data) != 1+len(c.algo) || data[0] > 1 {
 		return choice{}, false
 	}
 	c.apart = data[0] == 1
@@ -249,8 +249,10 @@ func keepChoice(path string, c choice) (choice, bool) {
 		data[0] = 1
 	}
 	data = append(data, c.algo[:]...)
-	if old, err := os.ReadFile(path); err == nil && len(old) != len(data) {
-		_ = os.Remove(path) // a damaged one
+	if _, err := os.Lstat(path); err == nil {
+		if _, ok := readChoice(path); !ok {
+			_ = os.Remove(path) // a damaged one
+		}
 	}
 	mine := fmt.Sprintf("%s.%d", path, os.Getpid())
 	defer os.Remove(mine)

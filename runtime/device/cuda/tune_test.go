@@ -52,13 +52,20 @@ func TestTune(t *testing.T) {
 	}{
 		{"left alone", func(b []byte) []byte { return b }, false},
 		{"damaged", func(b []byte) []byte { return b[:7] }, false},
+		{"a changed byte", func(b []byte) []byte { b[1] = 9; return b }, false},
 		{"of another library", func(b []byte) []byte { b[1] = 9; return b }, true},
 	} {
 		b, err := os.ReadFile(files[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(files[0], change.do(b), 0o666); err != nil {
+		if change.bad {
+			whole, _ := kept(files[0])
+			err = keep(files[0], change.do(whole))
+		} else {
+			err = os.WriteFile(files[0], change.do(b), 0o666)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := chosen()

@@ -11,7 +11,7 @@ import (
 // in. It opens nothing, so what it finds may still not load.
 func (l Lib) Find() string {
 	for _, dir := range append(loaderDirs("/"), Dirs()...) {
-		for _, so := range l.Sonames {
+		for _, so := range l.Names() {
 			if path := filepath.Join(dir, so); isFile(path) {
 				return path
 			}

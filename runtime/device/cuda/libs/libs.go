@@ -7,21 +7,41 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Lib is a library that is opened at run time.
 type Lib struct {
-	Name    string   // as in messages
-	Sonames []string // names of the file, the newest first
-	Wheel   string   // Python package that brings it
-	Apt     string   // package of NVIDIA's repository that brings it
+	Name    string    // as in messages
+	Sonames []string  // names of the file, the newest first
+	Wheel   string    // Python package that brings it
+	Apt     string    // package of NVIDIA's repository that brings it
+	Older   [2]string // both, of CUDA 12
+}
+
+// driver is the CUDA version of the driver, 13000; 0 while it is not known.
+var driver atomic.Int32
+
+// For says for which driver libraries are looked for from now on. Those of CUDA 13 do not run on one of CUDA 12,
+// which has to be of version 580 for them.
+func For(version int) { driver.Store(int32(version)) }
+
+// old tells whether the driver takes no libraries of CUDA 13.
+func old() bool { return driver.Load() != 0 && driver.Load() < 13000 }
+
+// Names are the file's names that the driver takes.
+func (l Lib) Names() []string {
+	if !old() {
+		return l.Sonames
+	}
+	return slices.DeleteFunc(slices.Clone(l.Sonames), func(so string) bool { return strings.HasSuffix(so, ".so.13") })
 }
 
 // The libraries.
 var (
 	Driver   = Lib{Name: "the NVIDIA driver", Sonames: []string{"libcuda.so.1"}, Apt: "nvidia-driver"}
-	NVRTC    = Lib{Name: "NVRTC", Sonames: []string{"libnvrtc.so.13", "libnvrtc.so.12"}, Wheel: "nvidia-cuda-nvrtc", Apt: "cuda-nvrtc-13-0"}
-	CublasLt = Lib{Name: "cuBLASLt", Sonames: []string{"libcublasLt.so.13", "libcublasLt.so.12"}, Wheel: "nvidia-cublas", Apt: "libcublas-13-0"}
+	NVRTC    = Lib{Name: "NVRTC", Sonames: []string{"libnvrtc.so.13", "libnvrtc.so.12"}, Wheel: "nvidia-cuda-nvrtc", Apt: "cuda-nvrtc-13-0", Older: [2]string{"nvidia-cuda-nvrtc-cu12", "cuda-nvrtc-12-9"}}
+	CublasLt = Lib{Name: "cuBLASLt", Sonames: []string{"libcublasLt.so.13", "libcublasLt.so.12"}, Wheel: "nvidia-cublas", Apt: "libcublas-13-0", Older: [2]string{"nvidia-cublas-cu12", "libcublas-12-9"}}
 	Cudnn    = Lib{Name: "cuDNN", Sonames: []string{"libcudnn.so.9"}, Wheel: "nvidia-cudnn-cu13", Apt: "libcudnn9-cuda-13"}
 )
 
@@ -36,9 +56,9 @@ func (l Lib) Candidates() []string {
 	if l.hidden() {
 		return nil
 	}
-	out := slices.Clone(l.Sonames)
+	out := slices.Clone(l.Names())
 	for _, dir := range Dirs() {
-		for _, so := range l.Sonames {
+		for _, so := range l.Names() {
 			if path := filepath.Join(dir, so); isFile(path) {
 				out = append(out, path)
 			}
@@ -52,17 +72,28 @@ func (l Lib) hidden() bool {
 	return slices.Contains(strings.Split(os.Getenv("MTC_CUDA_HIDE"), ","), name)
 }
 
+// Why joins what the loader said of each candidate.
+func (l Lib) Why(said []string) string {
+	if l.hidden() {
+		return "hidden by MTC_CUDA_HIDE"
+	}
+	return strings.Join(said, "; ")
+}
+
 // Missing says how to get the library.
 func (l Lib) Missing() string {
-	var ways []string
-	if l.Wheel != "" {
-		ways = append(ways, "`pip install "+l.Wheel+"`")
+	wheel, apt, why, ways := l.Wheel, l.Apt, "", []string(nil)
+	if l.Older[0] != "" && old() {
+		wheel, apt, why = l.Older[0], l.Older[1], "the driver is of CUDA 12 and takes none of CUDA 13: "
 	}
-	if l.Apt != "" {
-		ways = append(ways, "the system package "+l.Apt)
+	if wheel != "" {
+		ways = append(ways, "`pip install "+wheel+"`")
+	}
+	if apt != "" {
+		ways = append(ways, "the system package "+apt)
 	}
 	ways = append(ways, "or set CUDA_HOME to a toolkit that has it")
-	return strings.Join(ways, ", ")
+	return why + strings.Join(ways, ", ")
 }
 
 // Dirs are the folders to look in after the loader's own.

@@ -62,3 +62,25 @@ func TestFind(t *testing.T) {
 		t.Errorf("no folder of ld.so.conf.d in %v", dirs)
 	}
 }
+
+// A driver of CUDA 12 gets libraries of CUDA 12 alone, and the names of what brings them; a newer one takes both.
+func TestOlderDriver(t *testing.T) {
+	t.Cleanup(func() { For(0) })
+	root := t.TempDir()
+	t.Setenv("CUDA_HOME", filepath.Join(root, "cuda"))
+	thirteen, twelve := touch(t, filepath.Join(root, "cuda/lib64/libcublasLt.so.13")), touch(t, filepath.Join(root, "cuda/lib64/libcublasLt.so.12"))
+	for _, c := range []struct {
+		driver  int
+		both    bool
+		missing string
+	}{{0, true, "nvidia-cublas`"}, {12040, false, "nvidia-cublas-cu12`"}, {12090, false, "libcublas-12-9"}, {13000, true, "libcublas-13-0"}, {14000, true, "nvidia-cublas`"}} {
+		For(c.driver)
+		got := CublasLt.Candidates()
+		if slices.Contains(got, thirteen) != c.both || slices.Contains(got, "libcublasLt.so.13") != c.both || !slices.Contains(got, twelve) {
+			t.Errorf("driver %d: %v", c.driver, got)
+		}
+		if m := CublasLt.Missing(); !strings.Contains(m, c.missing) || strings.Contains(m, "CUDA 12") == c.both {
+			t.Errorf("driver %d: %s", c.driver, m)
+		}
+	}
+}

@@ -76,7 +76,7 @@ import (
 )
 
 // ErrMissing says that the library is not on this machine.
-var ErrMissing = errors.New("libnvrtc is not found")
+var ErrMissing = errors.New("no library of its names loads")
 
 var open = sync.OnceValues(func() (version [2]int, err error) {
 	var why []string
@@ -101,7 +101,7 @@ var open = sync.OnceValues(func() (version [2]int, err error) {
 		}
 		why = append(why, C.GoString(msg))
 	}
-	return version, fmt.Errorf("%w (%s)", ErrMissing, strings.Join(why, "; "))
+	return version, fmt.Errorf("%w (%s)", ErrMissing, libs.NVRTC.Why(why))
 })
 
 // Version opens the library and returns its version, such as 13, 0.

@@ -4,7 +4,7 @@
  * device's tests, by name, and those that nvrtc.c compiled for this processor.
  * It shows wrong order, lost waits and deadlocks; it knows nothing of GPUs.
  *
- * MTC_FAKE_CUDA: "none" has no device, "old" an old driver, "small" 64 MiB of memory, "nolock"
+ * MTC_FAKE_CUDA: "none" has no device, "old" an old driver, "twelve" one of CUDA 12, "small" 64 MiB of memory, "nolock"
  * cannot register memory, "nowait" has no waits on memory, "emu" is a GPU without tensor cores,
  * for which every kernel has a form that nvrtc.c can compile. Several stand together: "emu,old".
  * Products of blaslt.c: "tune" names three algorithms, "inplace" rounds once more where C is D.
@@ -199,8 +199,13 @@ int fake_call(stream_t *s, void (*f)(void *), void *arg) { return push(s, (comma
 
 int cuLaunchHostFunc(stream_t *s, void (*f)(void *), void *arg) { return fake_call(s, f, arg); }
 
-int cuInit(unsigned f) { return mode("none") ? 100 : 0; }
-int cuDriverGetVersion(int *v) { *v = mode("old") ? 11080 : 13000; return 0; }
+/* CUDA_VISIBLE_DEVICES lists GPUs up to the first that there is not. */
+static int visible(void) {
+	const char *v = getenv("CUDA_VISIBLE_DEVICES");
+	return !v || !strcmp(v, "0") || !strncmp(v, "0,", 2);
+}
+int cuInit(unsigned f) { return mode("none") || !visible() ? 100 : 0; }
+int cuDriverGetVersion(int *v) { *v = mode("old") ? 11080 : mode("twelve") ? 12080 : 13000; return 0; }
 int cuDeviceGetCount(int *n) { *n = 1; return 0; }
 int cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "fake GPU"); return 0; }
 int cuDeviceTotalMem_v2(size_t *n, int d) { *n = total(); return 0; }
