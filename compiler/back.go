@@ -3,6 +3,7 @@ package compiler
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,11 +104,12 @@ func buildPlan(s *state) {
 		return
 	}
 	if err != nil {
-		at := m.Span
-		if t := m.Train; t != nil && t.Span.Valid() {
-			at = t.Span
+		var place *schedule.PlaceError
+		if errors.As(err, &place) {
+			s.diags.Errorf("MT0405", place.Span, "%s", err).Hint("%s", place.Hint)
+		} else { // an option is to blame
+			s.diags.Errorf("MT0405", source.Span{}, "%s", err)
 		}
-		s.diags.Errorf("MT0405", at, "%s", err)
 		return
 	}
 	p.Values = values(m)

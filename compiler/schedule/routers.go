@@ -5,6 +5,7 @@ import (
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -81,11 +82,22 @@ func (b *builder) checkRouters() error {
 	for _, ub := range b.prog.Units {
 		r := ub.Unit.Router
 		if r != nil && b.groups > 1 && looksAtStep(r) {
-			return fmt.Errorf("the router of %s looks at a whole step, whose micro-batches must be one group, not %d", r.Path, b.groups)
+			return &PlaceError{r.Span, fmt.Errorf("the router of %s looks at a whole step, whose micro-batches must be one group, not %d", r.Path, b.groups),
+				"leave out `--groups`, or take a router that looks at a micro-batch"}
 		}
 	}
 	return nil
 }
+
+// PlaceError is an error of Build that a line of the text is to blame for; others are about options.
+type PlaceError struct {
+	Span source.Span
+	Err  error
+	Hint string // what to do
+}
+
+func (e *PlaceError) Error() string { return e.Err.Error() }
+func (e *PlaceError) Unwrap() error { return e.Err }
 
 // bindRouted binds what functions of a router's ops read besides operands.
 func (b *builder) bindRouted(t *plan.Task) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/diag"
+	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -24,7 +25,7 @@ func Recompute(m *ir.Model, o Options, diags *diag.List) {
 	}
 	n, isNumber := firstLayers(o.Recompute)
 	if isNumber && n > layers {
-		diags.Errorf("MT0414", m.Span, "`--recompute %d` is of more layers than the %d there are", n, layers).
+		diags.Errorf("MT0414", source.Span{}, "`--recompute %d` is of more layers than the %d there are", n, layers).
 			Hint("`--recompute all` is of every layer")
 	}
 	if isNumber || o.Recompute == "" || o.Recompute == "all" || o.Recompute == "none" {
@@ -33,7 +34,7 @@ func Recompute(m *ir.Model, o Options, diags *diag.List) {
 	for _, word := range ir.SplitNames(o.Recompute) {
 		names := ir.ExpandName(word)
 		if i := slices.IndexFunc(names, func(name string) bool { return !known[name] }); i >= 0 {
-			diags.Errorf("MT0414", m.Span, "no block is called as `%s`, so it cannot be recomputed", names[i]).
+			diags.Errorf("MT0414", source.Span{}, "`--recompute`: no block is called as `%s`, so it cannot be recomputed", names[i]).
 				Hint("names are those of the units: %s; of some: `%s[0..%d]`; of the first layers: a number", strings.Join(unitNames(m), ", "), layerName(m), max(0, layers-1))
 		}
 	}
