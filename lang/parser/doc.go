@@ -115,7 +115,8 @@ func (p *parser) single(want string) ([]token, bool) {
 		p.errorf("MT0101", p.span(0, len(p.file.Text)), "expected %s, found nothing", want)
 		return nil, false
 	case len(lines) > 1:
-		p.errorf("MT0101", lines[1].toks[0].span(p.file), "expected the end of the text after %s", want)
+		p.errorf("MT0101", lines[1].toks[0].span(p.file), "expected the end of the text after %s", want).
+			Hint("one at a time; on the command line each has its own `--set`")
 		return nil, false
 	}
 	return lines[0].toks, true

@@ -110,6 +110,9 @@ func (s *site) afterValue(first *token) {
 	default:
 		d := s.expected("an operator or the end of the line")
 		s.foreignAfter(d)
+		if s.tok.is(",") && s.p.place == inTrain {
+			d.Hint("a field stands on a line of its own, or before `;`; on the command line each has its own `--set`")
+		}
 		if s.tok.kind == kTarget || s.tok.kind == kCallee || s.tok.kind == kLabel {
 			d.Hint("start a new line, or write `;` between statements")
 		}

@@ -58,7 +58,11 @@ func (s *site) foreignPair(d *diag.Diagnostic, first, second string) bool {
 	case "**":
 		d.Hint("there is no power: write the product, `x * x`; constants also have `sqrt(x)`")
 	case "/*":
-		d.Hint(comment)
+		if s.p.place == inTrain {
+			d.Hint("a path stands in quotes: `\"data/*.bin\"`")
+		} else {
+			d.Hint(comment)
+		}
 	case "*=", "-=", "/=", "%=":
 		d.Hint("`+=` alone computes and assigns; write `x = x %s ...`", first)
 	default:

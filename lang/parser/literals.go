@@ -44,6 +44,8 @@ func (s *scanner) number() {
 		rest := string(s.text[good:s.pos])
 		if plain := strings.ReplaceAll(text, "_", ""); isDigits(plain) {
 			d.Hint("write `%s`, without `_`", plain)
+		} else if n := multiples[rest]; n != "" {
+			d.Hint("numbers have no prefixes: write `%s * %s`", text[:good-start], n)
 		} else if rest[0] != '_' && !strings.HasPrefix(text, "0x") {
 			d.Hint("a unit stands apart: `%s %s`", s.text[start:good], rest)
 		} else {
@@ -125,4 +127,10 @@ func unquote(text string) string {
 		return text
 	}
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n", `\t`, "\t").Replace(text)
+}
+
+// multiples are what the letters behind a number stand for elsewhere.
+var multiples = map[string]string{
+	"K": "1024", "k": "1000", "M": "1024 * 1024", "G": "1024 * 1024 * 1024",
+	"KiB": "1024", "KB": "1000", "MiB": "1024 * 1024", "MB": "1000 * 1000", "GiB": "1024 * 1024 * 1024", "GB": "1000 * 1000 * 1000",
 }

@@ -2,6 +2,8 @@ package program
 
 import (
 	"fmt"
+	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -86,9 +88,12 @@ func (p *Program) set(t *plan.Train, setting string) error {
 	if !contains(Free, field) {
 		return usagef("the train block has no field `%s`", field).hint("%s", didYouMean(field, append(append([]string{}, Free...), Fixed...)))
 	}
-	v, err := parseValue(text)
+	v, err := parseValue(text, map[string]string{"width": "bytes", "steps": "steps", "epochs": "epochs"}[field])
 	if err == nil {
 		err = apply(t, field, v)
+	}
+	if tokens := p.Plan.Batch * p.Plan.Seq; err == nil && t.Steps > math.MaxInt64/max(1, tokens) {
+		err = fmt.Errorf("%d steps of %d tokens are more than can be counted", t.Steps, tokens)
 	}
 	if err != nil {
 		return usagef("`--set %s`: %v", setting, err)
@@ -113,7 +118,9 @@ func apply(t *plan.Train, field string, v value) error {
 	case "width":
 		var n int64
 		err := v.integer(&n, 0)
-		t.Width = int(n)
+		if t.Width = int(n); err == nil && n != 0 && n != 1 && n != 2 && n != 4 {
+			err = fmt.Errorf("a token is 1, 2 or 4 bytes wide, not %d", n)
+		}
 		return err
 	case "steps":
 		t.Epochs = 0
@@ -127,11 +134,11 @@ func apply(t *plan.Train, field string, v value) error {
 			t.Clip = 0
 			return nil
 		}
-		return v.above(&t.Clip, 0)
+		return v.above0(&t.Clip)
 	case "lr":
 		if v.isNumber {
 			t.LR = plan.Schedule{Kind: "constant"}
-			return v.above(&t.LR.Peak, 0)
+			return v.above0(&t.LR.Peak)
 		}
 	case "eval", "save":
 		if v.word == "none" && !v.call {
@@ -150,17 +157,17 @@ func apply(t *plan.Train, field string, v value) error {
 	switch field {
 	case "lr":
 		t.LR = plan.Schedule{Kind: c.Name}
-		err = first(args["peak"].above(&t.LR.Peak, 0), args["warmup"].integer(&t.LR.Warmup, 0))
+		err = first(args["peak"].above0(&t.LR.Peak), args["warmup"].integer(&t.LR.Warmup, 0))
 		if f, ok := args["final"]; ok {
-			err = first(err, f.least(&t.LR.Final, 0))
+			err = first(err, f.least0(&t.LR.Final))
 		}
 		if d, ok := args["decay"]; ok {
 			err = first(err, d.integer(&t.LR.Decay, 1))
 		}
 	case "optimizer":
 		o := &t.Optimizer
-		err = first(args["beta1"].within(&o.Beta1, 0, 1), args["beta2"].within(&o.Beta2, 0, 1),
-			args["eps"].above(&o.Eps, 0), args["decay"].least(&o.Decay, 0))
+		err = first(args["beta1"].share(&o.Beta1), args["beta2"].share(&o.Beta2),
+			args["eps"].above0(&o.Eps), args["decay"].least0(&o.Decay))
 	case "eval":
 		t.EvalSteps = 0
 		err = args["n"].integer(&t.EvalEvery, 1)
@@ -190,7 +197,6 @@ type value struct {
 	source   string
 	isNumber bool
 	number   float64
-	whole    bool
 	word     string // word, string text, or name of a call
 	quoted   bool
 	call     bool
@@ -199,35 +205,34 @@ type value struct {
 }
 
 func (v value) integer(to *int64, least int64) error {
-	if !v.isNumber || !v.whole || int64(v.number) < least {
+	n, err := strconv.ParseInt(v.source, 10, 64) // a float64 does not hold every seed
+	if err != nil || n < least {
 		return fmt.Errorf("wanted a whole number of at least %d, not `%s`", least, v.source)
 	}
-	*to = int64(v.number)
+	*to = n
 	return nil
 }
 
-func (v value) above(to *float64, low float64) error {
-	if !v.isNumber || !(v.number > low) {
-		return fmt.Errorf("wanted a number above %v, not `%s`", low, v.source)
+// real takes a number that is what is wanted, and is that in f32 too.
+func (v value) real(to *float64, want string, fits func(x float64) bool) error {
+	x, y := v.number, float64(float32(v.number))
+	if !v.isNumber || !fits(x) || !fits(y) || math.IsInf(y, 0) || x != 0 && y == 0 {
+		return fmt.Errorf("wanted a number %s, in f32 too, not `%s`", want, v.source)
 	}
-	*to = v.number
+	*to = x
 	return nil
 }
 
-func (v value) least(to *float64, low float64) error {
-	if !v.isNumber || !(v.number >= low) {
-		return fmt.Errorf("wanted a number of at least %v, not `%s`", low, v.source)
-	}
-	*to = v.number
-	return nil
+func (v value) above0(to *float64) error {
+	return v.real(to, "above 0", func(x float64) bool { return x > 0 })
 }
 
-func (v value) within(to *float64, low, high float64) error {
-	if !v.isNumber || !(v.number >= low && v.number < high) {
-		return fmt.Errorf("wanted a number of at least %v and below %v, not `%s`", low, high, v.source)
-	}
-	*to = v.number
-	return nil
+func (v value) least0(to *float64) error {
+	return v.real(to, "of at least 0", func(x float64) bool { return x >= 0 })
+}
+
+func (v value) share(to *float64) error {
+	return v.real(to, "of at least 0 and below 1", func(x float64) bool { return x >= 0 && x < 1 })
 }
 
 func (v value) text(to *[]string) error {
@@ -277,21 +282,20 @@ func (v value) bind(ctors []Ctor) (c *Ctor, args map[string]value, err error) {
 		if a.Required {
 			return nil, nil, fmt.Errorf("`%s` needs `%s`", c.Name, a.Name)
 		}
-		if args[a.Name], err = parseValue(a.Default); err != nil {
+		if args[a.Name], err = parseValue(a.Default, ""); err != nil {
 			return nil, nil, err
 		}
 	}
 	return c, args, nil
 }
 
-// parseValue parses a whole text.
-func parseValue(text string) (value, error) {
+// parseValue parses a whole text; unit is the word that may follow, `width = 2 bytes`.
+func parseValue(text, unit string) (value, error) {
 	p := &valueParser{rest: text}
 	v, err := p.value()
 	p.space()
 	if err == nil {
-		// A unit may follow: `width = 2 bytes`.
-		if u := p.ident(); u != "" && u != "bytes" && u != "steps" && u != "epochs" && u != "tokens" {
+		if u := p.ident(); u != "" && u != unit {
 			err = fmt.Errorf("`%s` is not a unit", u)
 		}
 		p.space()
@@ -301,6 +305,9 @@ func parseValue(text string) (value, error) {
 	}
 	return v, err
 }
+
+// number is one of the language.
+var number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
 type valueParser struct{ rest string }
 
@@ -344,19 +351,15 @@ func (p *valueParser) value() (v value, err error) {
 		}
 		return v, err
 	}
-	n := 0
-	for n < len(p.rest) && (strings.IndexByte("0123456789._eE", p.rest[n]) >= 0 ||
-		strings.IndexByte("+-", p.rest[n]) >= 0 && (n == 0 || strings.IndexByte("eE", p.rest[n-1]) >= 0)) {
-		n++
+	text := number.FindString(p.rest)
+	v.isNumber, p.rest = true, p.rest[len(text):]
+	if v.number, err = strconv.ParseFloat(text, 64); err == nil && !strings.ContainsAny(text, ".eE") {
+		_, err = strconv.ParseInt(text, 10, 64)
 	}
-	text := p.rest[:n]
-	v.number, err = strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
-	if err != nil {
-		return v, fmt.Errorf("`%s` is not a value", start)
+	if err != nil || p.rest != "" && unicode.IsLetter(rune(p.rest[0])) {
+		err = fmt.Errorf("`%s` is not a value", start)
 	}
-	v.isNumber, v.whole = true, !strings.ContainsAny(text, ".eE")
-	p.rest = p.rest[n:]
-	return v, nil
+	return v, err
 }
 
 func (p *valueParser) arguments(v *value) error {

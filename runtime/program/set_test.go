@@ -17,7 +17,8 @@ func TestSet(t *testing.T) {
 		want func(t *plan.Train)
 	}{
 		{"train.steps=500", func(t *plan.Train) { t.Steps = 500 }},
-		{"train.steps = 1_000 steps", func(t *plan.Train) { t.Steps = 1000 }},
+		{"train.steps = 1000 steps", func(t *plan.Train) { t.Steps = 1000 }},
+		{"train.seed=9007199254740993", func(t *plan.Train) { t.Seed = 9007199254740993 }},
 		{"train.seed=0", func(t *plan.Train) { t.Seed = 0 }},
 		{"train.lr=1e-3", func(t *plan.Train) { t.LR = plan.Schedule{Kind: "constant", Peak: 1e-3} }},
 		{"train.lr=cosine(2e-3)", func(t *plan.Train) { t.LR = plan.Schedule{Kind: "cosine", Peak: 2e-3} }},
@@ -45,7 +46,7 @@ func TestSet(t *testing.T) {
 }
 
 func TestSetRefuses(t *testing.T) {
-	p := &Program{Plan: &plan.Plan{Source: "nano.mt", Clip: true}}
+	p := &Program{Plan: &plan.Plan{Source: "nano.mt", Clip: true, Batch: 4, Seq: 8}}
 	for _, c := range []struct{ set, want string }{
 		{"D=128", "`mtc run nano.mt --set D=128` compiles again"},
 		{"train.seq=64", "changes the schedule"},
@@ -72,8 +73,19 @@ func TestSetRefuses(t *testing.T) {
 		{`train.data="x`, "not closed"},
 		{"train.data=x", "wanted a path in quotes"},
 		{"train.clip=-1", "above 0"},
-		{"train.optimizer=adamw(beta1 = 1)", "below 1, not `1`"},
+		{"train.optimizer=adamw(beta1 = 1)", "below 1, in f32 too, not `1`"},
 		{"train.lr=)", "is not a value"},
+		{"train.lr=1e40", "in f32"},
+		{"train.lr=1e-50", "in f32"},
+		{"train.lr=1e-3 steps", "`steps` is not a unit"},
+		{"train.steps=4 bytes", "`bytes` is not a unit"},
+		{"train.steps=1_000", "is not a unit"},
+		{"train.steps=9223372036854775807", "more than can be counted"},
+		{"train.steps=9223372036854775808", "is not a value"},
+		{"train.steps=4steps", "is not a value"},
+		{"train.width=3", "1, 2 or 4"},
+		{"train.optimizer=adamw(beta2 = 0.9999999999)", "in f32"},
+		{"train.optimizer=adamw(eps = 1e-50)", "in f32"},
 	} {
 		got := plan.Train{}
 		err := p.set(&got, c.set)

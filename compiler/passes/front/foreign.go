@@ -62,6 +62,7 @@ var foreignParams = map[string]string{
 	"num_experts":    "experts",
 	"n_experts":      "experts",
 	"top_k":          "k",
+	"weight_decay":   "decay",
 	"std_dev":        "std",
 }
 

@@ -321,7 +321,9 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 		}
 		cands = append(cands, w...)
 		for _, c := range ctors {
-			cands = append(cands, c.Name)
+			if indexOf(cands, c.Name) < 0 {
+				cands = append(cands, c.Name)
+			}
 		}
 		if p.Default != nil && p.Default.IsNone() {
 			cands = append(cands, "none")

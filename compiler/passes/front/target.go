@@ -77,6 +77,9 @@ func Target(s *State) {
 		}
 		d := s.errorf(codeUnknown, set.key.Span, "model `%s` has no parameter `%s`", t.model.Name.Name, name)
 		switch {
+		case name == "T" || name == "B":
+			field := map[string]string{"T": "seq", "B": "batch"}[name]
+			d.Hint("`%s` is built in, and follows from `%s` of the train block: `--set train.%s=...`", name, field, field)
 		case findField(name) != nil:
 			d.Hint("did you mean `train.%s`?", name)
 		case suggest.Nearest(name, params) == "" && suggest.Nearest(name, fieldNames()) != "":

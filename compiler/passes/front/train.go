@@ -106,6 +106,10 @@ func (c *trainCheck) run() {
 	r.Epochs = c.epochs()
 	r.Optimizer = c.optimizer()
 	r.LR = c.schedule(r.Steps)
+	if shrinks := r.LR.Peak * r.Optimizer.Decay; shrinks >= 1 {
+		s.Diags.Warnf(codeTrainValue, c.at, "a step multiplies matrices by 1 - lr * decay, which is %.3g at the peak of the learning rate", 1-shrinks).
+			Hint("`decay` of `adamw` is a share of the weights for a learning rate of 1, often 0.1")
+	}
 	r.Clip = c.clip()
 	c.eval(r)
 	c.save(r)
@@ -165,6 +169,7 @@ func (c *trainCheck) batch(seq, n int64) {
 			return
 		}
 		m.Batch, c.out.BatchTokens = n, tokens
+		c.tokens()
 		return
 	}
 	if n%seq != 0 {
@@ -188,6 +193,19 @@ func (c *trainCheck) batch(seq, n int64) {
 		return
 	}
 	m.Batch, c.out.BatchTokens = n/seq, n
+	c.tokens()
+}
+
+// tokens bounds those of the whole run.
+func (c *trainCheck) tokens() {
+	if _, ok := mul(c.out.BatchTokens, c.out.Run.Steps); ok {
+		return
+	}
+	at := c.at
+	if f := c.fields["steps"]; f != nil {
+		at = f.Value.Pos()
+	}
+	c.s.errorf(codeOverflow, at, "%d steps of %d tokens are more than can be counted", c.out.Run.Steps, c.out.BatchTokens)
 }
 
 // value evaluates a field, or takes its default. ok is false when it is bad or absent.
@@ -218,8 +236,8 @@ func (c *trainCheck) eval1(e ast.Expr, p *op.Param, callee string) (op.Value, bo
 	if !ok {
 		return v, false
 	}
-	if p.Name == "lr" && isNumber(v) {
-		return v, true // short for constant(peak = v)
+	if p.Name == "lr" && isNumber(v) { // short for constant(peak = v)
+		return v, c.s.single(v.Num(), "lr", callee, e.Pos())
 	}
 	return c.s.fit(v, p, callee, e)
 }
@@ -321,8 +339,10 @@ func (c *trainCheck) optimizer() plan.AdamW {
 		return plan.AdamW{}
 	}
 	a := plan.AdamW{Beta1: v["beta1"].Num(), Beta2: v["beta2"].Num(), Eps: v["eps"].Num(), Decay: v["decay"].Num()}
-	c.check(a.Beta1 >= 0 && a.Beta1 < 1, at["beta1"], "beta1", "at least 0 and below 1", v["beta1"])
-	c.check(a.Beta2 >= 0 && a.Beta2 < 1, at["beta2"], "beta2", "at least 0 and below 1", v["beta2"])
+	for _, name := range []string{"beta1", "beta2"} {
+		x := v[name].Num()
+		c.check(x >= 0 && float32(x) < 1, at[name], name, "at least 0 and below 1, in f32 too", v[name])
+	}
 	c.check(a.Eps > 0, at["eps"], "eps", "above 0", v["eps"])
 	c.check(a.Decay >= 0, at["decay"], "decay", "at least 0", v["decay"])
 	return a

@@ -1,0 +1,15 @@
+// args: --set T=3 --set B=3 --set train.lr=1e40
+model m(D = 64, L = 2, V = 256) {
+  init normal(0.02)
+  block layer(x) { x += up: linear(x, D) }
+  forward(tokens) {
+    x = wte: embed(tokens, V, D)
+    repeat L { layer(x) }
+    return head: linear(x, V)
+  }
+}
+
+train {
+  seq       = 16
+  batch     = 64 tokens
+}
