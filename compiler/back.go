@@ -91,7 +91,7 @@ const maxVisits = 400_000
 func buildPlan(s *state) {
 	m := s.res.Model
 	if micros, units := m.Batch/s.res.Program.Rows, int64(len(m.Units)); micros > maxVisits/units {
-		s.diags.Errorf("MT0405", m.Train.Span, "a step of %d micro-batches through %d units is too long a schedule", micros, units).
+		s.diags.Errorf("MT0405", m.At("batch"), "a step of %d micro-batches through %d units is too long a schedule", micros, units).
 			Note("a micro-batch has %d of the %d rows of a step", s.res.Program.Rows, m.Batch).
 			Hint("take a larger micro-batch, `--micro-batch ROWS`, or a smaller batch, whose rows have more divisors")
 		return

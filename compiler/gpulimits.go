@@ -23,13 +23,12 @@ func gpuLimits(s *state) {
 	}
 	rows := m.Values[0].Type.Shape[0].N
 	tokens := rows * m.Seq
-	at := m.Train.Span
 	switch {
 	case m.Seq > gpuSeq:
-		s.diags.Errorf("MT0405", at, "on a GPU a sequence has at most %d tokens, and `seq` is %d", int64(gpuSeq), m.Seq)
+		s.diags.Errorf("MT0405", m.At("seq"), "on a GPU a sequence has at most %d tokens, and `seq` is %d", int64(gpuSeq), m.Seq)
 		return
 	case tokens > gpuTokens:
-		s.diags.Errorf("MT0405", at, "on a GPU a micro-batch has at most %d tokens, and this one has %d rows of %d", int64(gpuTokens), rows, m.Seq).
+		s.diags.Errorf("MT0405", m.At("batch"), "on a GPU a micro-batch has at most %d tokens, and this one has %d rows of %d", int64(gpuTokens), rows, m.Seq).
 			Hint("the most is `--micro-batch %d`, as far as that divides the batch", gpuTokens/m.Seq)
 		return
 	}

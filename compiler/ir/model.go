@@ -154,6 +154,19 @@ type Train struct {
 	Precision   string
 	Documents   bool // several documents share a row, and are kept apart
 	Run         plan.Train
+	Fields      map[string]source.Span // where values in force stand, by field
+}
+
+// At is where the value of a field of the train block stands; else the block, else the model's name.
+func (m *Model) At(field string) source.Span {
+	switch t := m.Train; {
+	case t == nil:
+	case t.Fields[field].Valid():
+		return t.Fields[field]
+	case t.Span.Valid():
+		return t.Span
+	}
+	return m.Span
 }
 
 // LoRA is the adapters that learn where all else is frozen.

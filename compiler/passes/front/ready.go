@@ -6,9 +6,19 @@ import (
 )
 
 // Ready checks what compiling needs beyond a checked model: a train block, which gives B
-// and T.
+// and T, and notes where its values stand.
 func Ready(s *State) {
-	if s.Model.Train != nil {
+	if t := s.Model.Train; t != nil {
+		t.Fields = map[string]source.Span{}
+		if s.target.train != nil {
+			for _, f := range s.target.train.Fields {
+				t.Fields[f.Name.Name] = f.Value.Pos()
+			}
+		}
+		for _, set := range s.target.trains {
+			f := set.field()
+			t.Fields[f.Name.Name] = f.Value.Pos()
+		}
 		return
 	}
 	at := s.Model.Span

@@ -5,7 +5,6 @@ import (
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/diag"
-	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/tensor"
@@ -36,7 +35,7 @@ func Microbatch(m *ir.Model, o Options, diags *diag.List) {
 	}
 	rows := o.rows(m)
 	if rows < 1 || m.Batch%rows != 0 {
-		diags.Errorf("MT0411", trainSpan(m), "a micro-batch of %d rows does not divide the batch of %d rows", rows, m.Batch).
+		diags.Errorf("MT0411", m.At("batch"), "a micro-batch of %d rows does not divide the batch of %d rows", rows, m.Batch).
 			Hint("choose a divisor of %d: the default here is %d", m.Batch, o.defaultRows(m))
 		return
 	}
@@ -143,12 +142,4 @@ func sized(t tensor.Type, batch, seq int64) tensor.Type {
 	shape[0] = tensor.Dim{Name: "B", N: batch}
 	shape[1] = tensor.Dim{Name: "T", N: seq}
 	return tensor.Type{DType: t.DType, Shape: shape}
-}
-
-// trainSpan is where values of the train block are reported.
-func trainSpan(m *ir.Model) source.Span {
-	if m.Train != nil && m.Train.Span.Valid() {
-		return m.Train.Span
-	}
-	return m.Span
 }
