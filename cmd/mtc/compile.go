@@ -36,7 +36,7 @@ func newCompileCmd(e *env) *cobra.Command {
 		Example: "  mtc compile nano.mt\n  mtc compile gpt2.mt --preset medium --placement stream -o build/gpt2-medium",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.choose(cmd.Flags().Changed)
+			o.decide(cmd.Flags().Changed)
 			path, err := modelFile(args)
 			if err != nil {
 				return err

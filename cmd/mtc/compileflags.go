@@ -130,9 +130,22 @@ func (o compileOptions) over(other compileOptions, given func(flag string) bool)
 	if given("host-memory") {
 		o.HostMemory = other.HostMemory
 	}
-	o.choose(given)
+	o.decide(given)
 	o.Set = mergeSets(o.Set, other.Set)
 	return o
+}
+
+// decide says who fills in what was not given: the planner, where choose says so, else the compiler. On a
+// processor a cap of device memory alone is the compiler's: it is a cap of the plan's own device arenas there, as with a placement
+// that was given, where the planner would count the whole process.
+func (o *compileOptions) decide(given func(flag string) bool) {
+	if o.Memory == 0 || o.Target != "cpu" || o.Machine != "" || o.HostMemory != 0 || o.Planned {
+		o.choose(given)
+		return
+	}
+	if !given("placement") && o.Placement == "resident" {
+		o.Placement = "auto"
+	}
 }
 
 // mergeSets lays later settings over earlier ones of the same key.

@@ -37,7 +37,7 @@ predicted time of a step. The exit code is 0 where they are the same, 1 where th
 		Example: "  mtc diff build/nano build/nano-stream\n  mtc diff build/nano models/nano.mt --slots 3",
 		Args:    argRange(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.compile.choose(cmd.Flags().Changed)
+			o.compile.decide(cmd.Flags().Changed)
 			return diff(cmd.Context(), e, args, o)
 		},
 	}

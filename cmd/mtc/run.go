@@ -30,7 +30,7 @@ func newRunCmd(e *env) *cobra.Command {
 		Example: "  mtc run nano.mt --data corpus/ --steps 500\n  mtc run build/nano --set 'train.lr=cosine(peak = 1e-3, warmup = 20)'\n  mtc run --resume",
 		Args:    argRange(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.choose(cmd.Flags().Changed)
+			o.decide(cmd.Flags().Changed)
 			r := runner{env: e, builder: &b, given: cmd.Flags().Changed, options: o, pass: pass.args(cmd.Flags())}
 			dir, err := r.prepare(cmd.Context(), args)
 			if err != nil {
