@@ -64,6 +64,7 @@ type nodeInfo struct {
 	inits   source.Span            // of the `init` argument
 	expert  string                 // path of the experts that the op belongs to: "moe.expert"; "" outside
 	slots   int64                  // rows a token of their mixture
+	trail   *trail                 // how its block was reached
 	written string                 // what the text calls the op, where another takes its place
 	bad     bool
 }
@@ -92,6 +93,7 @@ type frame struct {
 	chain  source.Span
 	depth  int
 	expert *expert // in the block of a mixture's experts
+	trail  *trail  // how the block was reached; nil in forward
 	ret    *val
 	retAt  source.Span
 }

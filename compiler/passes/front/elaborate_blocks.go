@@ -37,8 +37,11 @@ func (f *frame) callBlock(b *ast.Block, c *ast.Call, stmt bool) *val {
 		in.unit = f.unit
 		in.prefix = f.prefix + name.Name + "."
 	}
+	f.follow(in, c.Span, func(i int) bool { return args[i].given() || args[i].flag })
 	errors := s.Diags.Len()
+	s.trail = in.trail
 	in.body(b.Body)
+	s.trail = f.trail
 	if f.unit == nil && len(in.unit.unit.Graph.Nodes) == 0 && s.Diags.Len() == errors && !e.s.spent {
 		s.errorf(codeForm, c.Callee.Span, "block `%s` computes nothing here", b.Name.Name).
 			Also(b.Name.Span, "declared here").

@@ -236,6 +236,7 @@ func (f *frame) node(call *op.Call, in []*val, info *nodeInfo, span source.Span)
 		n.Inputs = append(n.Inputs, u.use(e.s, v))
 	}
 	u.unit.Graph.Nodes = append(u.unit.Graph.Nodes, n)
+	info.trail = f.trail
 	e.s.nodes[n] = info
 	return &val{unit: u, g: n.Out, span: span}
 }

@@ -76,6 +76,7 @@ type State struct {
 	logit   *val // what forward returns
 	logitAt source.Span
 	loops   []source.Span // the counts of the repeats being run, the outermost first
+	trail   *trail        // of the block that is looked at; nil: none
 	steps   int           // expressions evaluated
 	spent   bool          // a limit was reached: nothing more is evaluated
 	// train
@@ -112,6 +113,9 @@ func (s *State) errorf(code string, at source.Span, format string, args ...any) 
 		return &diag.Diagnostic{}
 	}
 	d := s.Diags.Errorf(code, at, format, args...)
+	if n := s.trail.note(); n != "" {
+		d.Note("%s", n)
+	}
 	if s.full() {
 		d.Note("further errors are not shown")
 	}

@@ -188,7 +188,10 @@ func (f *frame) inline(v op.Value, name string, x *val, at source.Span, ex *expe
 		}
 	}
 	errors := s.Diags.Len()
+	f.follow(in, at, func(i int) bool { return v.Args[i].Kind != op.VUnbound })
+	s.trail = in.trail
 	in.body(b.Body)
+	s.trail = f.trail
 	if in.ret == nil {
 		if s.Diags.Len() == errors && !s.spent {
 			s.errorf(codeReturn, at, "the branches taken in block `%s` return nothing", b.Name.Name).

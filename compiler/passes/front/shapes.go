@@ -26,6 +26,7 @@ func Shapes(s *State) {
 		}
 		for _, n := range u.Graph.Nodes {
 			info := s.nodes[n]
+			s.trail = info.trail
 			for _, in := range n.Inputs {
 				if in.Type.Shape == nil {
 					info.bad = true
@@ -42,6 +43,7 @@ func Shapes(s *State) {
 			u.Outputs[i].Type = g.Type
 		}
 	}
+	s.trail = nil
 	nameValues(s)
 }
 
