@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/megatrain/mtc/lang/ast"
 	"github.com/megatrain/mtc/lang/source"
 )
 
