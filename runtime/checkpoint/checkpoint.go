@@ -23,17 +23,15 @@
 package checkpoint
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/jsontext"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -250,14 +248,4 @@ func advise(path string, err error) error {
 }
 
 // strict decodes one JSON value that has no unknown keys and nothing after it.
-func strict(text []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return fmt.Errorf("text after the end of the value")
-	}
-	return nil
-}
+func strict(text []byte, v any) error { return jsontext.Read(text, v, jsontext.Known) }

@@ -47,6 +47,15 @@ func Explain(text []byte, err error) error {
 	return err
 }
 
+// Part decodes a part of a text, whose place in it is not known, with errors in plain words.
+func Part(text []byte, v any) error {
+	err := json.Unmarshal(text, v)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return errors.New(typeWords(wrong))
+	}
+	return err
+}
+
 // at puts line and column of a byte before words.
 func at(text []byte, offset int, words string) error {
 	before := text[:max(0, min(offset, len(text)))]

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // Files are the files of a tokenizer, as far as they go along with data, runs and exports.
@@ -145,7 +146,7 @@ func readJSON(path string, to any) error {
 	case err != nil:
 		return fault.New("MT0602", path, "cannot be read").Wrap(cause(err))
 	}
-	if err := json.Unmarshal(text, to); err != nil {
+	if err := jsontext.Explain(text, json.Unmarshal(text, to)); err != nil {
 		return fault.New("MT0670", path, "the file is not what it should be").Wrap(err).Help("fetch it again")
 	}
 	return nil

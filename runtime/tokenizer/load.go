@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // file is a tokenizer.json.
@@ -59,9 +60,8 @@ func Load(path string) (*Tokenizer, error) {
 	t, err := Parse(text)
 	if err != nil {
 		f := fault.New("MT0670", path, "the tokenizer cannot be used").Wrap(err)
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, f.At(syntax.Offset).Help("the file is damaged or no tokenizer.json: fetch it again")
+		if !json.Valid(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))) {
+			return nil, f.Help("the file is damaged or no tokenizer.json: fetch it again")
 		}
 		return nil, f.Help("byte-level BPE (GPT-2, Llama 3, Qwen) and BPE with byte fallback (Llama 2, Mistral) are read")
 	}
@@ -83,7 +83,7 @@ func Parse(text []byte) (*Tokenizer, error) {
 	var f file
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, err
+		return nil, jsontext.Explain(text, err)
 	}
 	t := &Tokenizer{name: "tokenizer.json", hash: hashOf(text)}
 	var err error
@@ -174,7 +174,7 @@ func (t *Tokenizer) frame(raw json.RawMessage) (prefix, suffix []int32, err erro
 		return nil, nil, nil
 	case "Sequence":
 		var s struct{ Processors []json.RawMessage }
-		if err := json.Unmarshal(raw, &s); err != nil {
+		if err := jsontext.Part(raw, &s); err != nil {
 			return nil, nil, err
 		}
 		for _, p := range s.Processors {
@@ -189,7 +189,7 @@ func (t *Tokenizer) frame(raw json.RawMessage) (prefix, suffix []int32, err erro
 		return t.template(raw)
 	case "BertProcessing", "RobertaProcessing":
 		var s struct{ Sep, CLS []any }
-		if err := json.Unmarshal(raw, &s); err != nil {
+		if err := jsontext.Part(raw, &s); err != nil {
 			return nil, nil, err
 		}
 		for _, x := range []struct {
@@ -219,7 +219,7 @@ func (t *Tokenizer) template(raw json.RawMessage) (prefix, suffix []int32, err e
 		} `json:"single"`
 		Special map[string]struct{ IDs []int32 } `json:"special_tokens"`
 	}
-	if err := json.Unmarshal(raw, &s); err != nil {
+	if err := jsontext.Part(raw, &s); err != nil {
 		return nil, nil, err
 	}
 	seen := false
@@ -266,7 +266,7 @@ func typeOf(raw json.RawMessage) (string, error) {
 		return "", nil
 	}
 	var head struct{ Type string }
-	if err := json.Unmarshal(raw, &head); err != nil {
+	if err := jsontext.Part(raw, &head); err != nil {
 		return "", err
 	}
 	if head.Type == "" {

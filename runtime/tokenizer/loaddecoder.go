@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // readDecoder works out the text of every token once: all that the steps do is done to one
@@ -39,7 +41,7 @@ func (t *Tokenizer) decodeStep(raw json.RawMessage, kind string, fused *bool) er
 		Scheme      string `json:"prepend_scheme"`
 		PrefixSpace *bool  `json:"add_prefix_space"`
 	}
-	if err := json.Unmarshal(raw, &s); err != nil {
+	if err := jsontext.Part(raw, &s); err != nil {
 		return err
 	}
 	each := func(f func(s string) string) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // byteChars is how byte-level vocabularies spell bytes: printable ones by themselves, the
@@ -53,7 +55,7 @@ func (t *Tokenizer) readModel(raw json.RawMessage, byteLevel bool) error {
 	if len(raw) == 0 {
 		return fmt.Errorf("there is none")
 	}
-	if err := json.Unmarshal(raw, &m); err != nil {
+	if err := jsontext.Part(raw, &m); err != nil {
 		return err
 	}
 	switch {
@@ -67,7 +69,7 @@ func (t *Tokenizer) readModel(raw json.RawMessage, byteLevel bool) error {
 		return fmt.Errorf("a dropout of %v would give other ids each time", *m.Dropout)
 	}
 	var vocab map[string]int32
-	if err := json.Unmarshal(m.Vocab, &vocab); err != nil {
+	if err := jsontext.Part(m.Vocab, &vocab); err != nil {
 		return fmt.Errorf("vocab: %w", err)
 	}
 	if len(vocab) == 0 {
@@ -140,10 +142,10 @@ func (b *bpe) readMerges(list []json.RawMessage, vocab map[string]int32) error {
 		var parts []string
 		var one string
 		if len(raw) > 0 && raw[0] == '[' {
-			if err := json.Unmarshal(raw, &parts); err != nil {
+			if err := jsontext.Part(raw, &parts); err != nil {
 				return fmt.Errorf("merge %d: %w", rank, err)
 			}
-		} else if err := json.Unmarshal(raw, &one); err != nil {
+		} else if err := jsontext.Part(raw, &one); err != nil {
 			return fmt.Errorf("merge %d: %w", rank, err)
 		} else {
 			parts = strings.Split(one, " ")

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/megatrain/mtc/runtime/jsontext"
 	"github.com/megatrain/mtc/runtime/tokenizer/pattern"
 )
 
@@ -37,7 +38,7 @@ func normalizers(raw json.RawMessage) ([]normalizer, error) {
 		Left        bool `json:"strip_left"`
 		Right       bool `json:"strip_right"`
 	}
-	if err := json.Unmarshal(raw, &n); err != nil {
+	if err := jsontext.Part(raw, &n); err != nil {
 		return nil, err
 	}
 	switch kind {
@@ -96,7 +97,7 @@ func splitters(raw json.RawMessage) (out []splitter, byteLevel bool, err error) 
 		Individual  bool   `json:"individual_digits"`
 		Delimiter   string `json:"delimiter"`
 	}{}
-	if err := json.Unmarshal(raw, &s); err != nil {
+	if err := jsontext.Part(raw, &s); err != nil {
 		return nil, false, err
 	}
 	at := func(text, how string, invert bool) ([]splitter, bool, error) {

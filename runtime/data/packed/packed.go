@@ -27,7 +27,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -36,6 +35,7 @@ import (
 	"strings"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // Names of files.
@@ -124,7 +124,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 	bad := func(format string, args ...any) error {
 		return fault.New("MT0675", path, format, args...).Help("pack the data again")
 	}
-	if err := json.Unmarshal(text, &m); err != nil {
+	if err := jsontext.Read(text, &m, 0); err != nil {
 		return nil, fault.New("MT0675", path, "the list of a packed folder cannot be read").Wrap(err).Help("pack the data again")
 	}
 	var docs, tokens, learned int64
