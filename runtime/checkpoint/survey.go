@@ -30,6 +30,9 @@ func (c *Checkpoint) Survey() ([]Health, error) {
 		return nil, fault.New("MT0620", c.Path, "the checkpoint has weights alone, and what has moved shows in the optimizer's state").
 			Help("name the run folder, or one of its step folders")
 	}
+	if err := c.Verify(); err != nil {
+		return nil, err
+	}
 	weights, err := safetensors.Open(filepath.Join(c.Path, WeightsFile))
 	if err != nil {
 		return nil, c.damaged(WeightsFile, "cannot be used").Wrap(cause(err))

@@ -53,7 +53,7 @@ func Open(patterns []string, o Options) (*Corpus, error) {
 	sum := sha256.New()
 	var total int64
 	for _, f := range c.files {
-		l, err := fileLayout(f, c.bytes, o.Width)
+		l, err := fileLayout(f, c.bytes, o, sum)
 		if err != nil {
 			return nil, err
 		}
@@ -135,19 +135,27 @@ func share(name string) float64 {
 var openFile = os.Open
 
 // fileLayout opens every file, so that one that cannot be read ends the run before it starts,
-// not when a batch comes to it.
-func fileLayout(f file, bytes bool, width int) (layout, error) {
+// not when a batch comes to it. What stands in 16 places of it goes to sum.
+func fileLayout(f file, bytes bool, o Options, sum io.Writer) (layout, error) {
 	r, err := openFile(f.path)
 	if err != nil {
 		return layout{}, fault.New("MT0602", f.path, "cannot be read").Wrap(cause(err)).
 			Help("give yourself the right to read it, or leave it out with a narrower pattern")
 	}
 	defer r.Close()
+	for i := range int64(16) {
+		at := max(i*4096, i*((f.size-4096)/15))
+		if _, err := io.Copy(sum, io.NewSectionReader(r, at, 4096)); err != nil {
+			return layout{}, fault.New("MT0602", f.path, "cannot be read").At(at).Wrap(cause(err))
+		}
+	}
 	switch {
+	case bytes && o.Width == 0 && o.Vocab > 0: // and not only looked at
+		return layout{tokens: f.size, width: 1}, packedUp(f.path, r)
 	case bytes:
 		return layout{tokens: f.size, width: 1}, nil
-	case width != 0:
-		return plainLayout(f.path, f.size, int64(width))
+	case o.Width != 0:
+		return plainLayout(f.path, f.size, int64(o.Width))
 	}
 	return shardLayout(f.path, r, f.size)
 }
@@ -168,8 +176,8 @@ func (c *Corpus) Bytes() bool { return c.bytes }
 // Files is the number of files.
 func (c *Corpus) Files() int { return len(c.files) }
 
-// ID names the corpus by its files' names and sizes. A run that resumes on a corpus with
-// another ID sees other rows than it would have.
+// ID names the corpus by its files' names and sizes, and by what stands in 16 places of each: of up
+// to 64 KiB all of it. A run that resumes on a corpus with another ID sees other rows than it would have.
 func (c *Corpus) ID() string { return c.id }
 
 // Summary is one line for people: "9,214 files, 81,234,567 tokens (bytes); skipped: 3 hidden".
@@ -224,10 +232,13 @@ func (c *Corpus) readFile(dst []int32, i int, from int64) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	f, l := c.files[i], c.lay[i]
+	f, l := &c.files[i], c.lay[i]
 	at := l.start + from*l.width
 	buf := make([]byte, int64(len(dst))*l.width)
-	n, err := c.open.readAt(f.path, buf, at)
+	n, err := c.open.readAt(f, buf, at)
+	if errors.Is(err, errChanged) {
+		return fault.New("MT0609", f.path, "%v", err).Help("leave the data alone while a run reads it")
+	}
 	if n < len(buf) && (err == nil || errors.Is(err, io.EOF)) {
 		return fault.New("MT0609", f.path, "the file had %d bytes when the run started and now ends at byte %d", f.size, at+int64(n)).
 			At(at + int64(n)).Help("leave the data alone while a run reads it")

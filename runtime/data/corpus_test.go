@@ -288,7 +288,9 @@ func TestSummarySaysWhatWasSkipped(t *testing.T) {
 	}
 }
 
-func TestIDFollowsNamesAndSizes(t *testing.T) {
+// TestIDFollowsNamesSizesAndContents: the same files elsewhere have one ID, and others have others;
+// of large files 16 places count.
+func TestIDFollowsNamesSizesAndContents(t *testing.T) {
 	id := func(files map[string]string) string {
 		c, err := Open([]string{tree(t, files)}, Options{})
 		if err != nil {
@@ -297,11 +299,24 @@ func TestIDFollowsNamesAndSizes(t *testing.T) {
 		return c.ID()
 	}
 	base := id(map[string]string{"a": "xx", "b": "y"})
-	if base != id(map[string]string{"a": "zz", "b": "y"}) {
-		t.Error("the same names and sizes elsewhere have another ID")
+	if base != id(map[string]string{"a": "xx", "b": "y"}) {
+		t.Error("the same files elsewhere have another ID")
 	}
-	if base == id(map[string]string{"a": "x", "b": "yy"}) || base == id(map[string]string{"a": "xx", "c": "y"}) {
-		t.Error("other sizes or names have the same ID")
+	for _, other := range []map[string]string{{"a": "x", "b": "yy"}, {"a": "xx", "c": "y"}, {"a": "xz", "b": "y"}, {"a": "xx"}} {
+		if base == id(other) {
+			t.Errorf("%v has the same ID", other)
+		}
+	}
+	for _, size := range []int{4096, 10_000, 1 << 16, 300_000} {
+		text := bytes.Repeat([]byte("x"), size)
+		whole := id(map[string]string{"a": string(text)})
+		for _, at := range []int{0, 4095, size - 1, size / 3 * 2} {
+			text[at] = 'y'
+			if found := whole != id(map[string]string{"a": string(text)}); !found && (size <= 1<<16 || at < 4096 || at == size-1) {
+				t.Errorf("%d bytes, another one at %d: the same ID", size, at)
+			}
+			text[at] = 'x'
+		}
 	}
 }
 

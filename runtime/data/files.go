@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/megatrain/mtc/runtime/fault"
 )
@@ -17,6 +18,7 @@ type file struct {
 	path string // to open it
 	name string // relative to the folder or pattern it came from, with slashes; decides the held-out split
 	size int64
+	time time.Time // of its last change
 }
 
 // skipped counts what a search passed over.
@@ -192,7 +194,7 @@ func (w *walker) glob(dir string, parts []string) error {
 		}
 		info, err := os.Stat(full)
 		if err != nil {
-			return fault.New("MT0602", full, "cannot be read").Wrap(cause(err))
+			return fault.New("MT0602", full, "cannot be read").Wrap(cause(err)).Help("remove it, or leave it out with a narrower pattern")
 		}
 		switch {
 		case info.IsDir() && last:
@@ -218,7 +220,7 @@ func (w *walker) add(p string, info fs.FileInfo) {
 		if err != nil {
 			name = p
 		}
-		w.files = append(w.files, file{path: p, name: filepath.ToSlash(name), size: info.Size()})
+		w.files = append(w.files, file{path: p, name: filepath.ToSlash(name), size: info.Size(), time: info.ModTime()})
 	}
 }
 

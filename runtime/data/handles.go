@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"os"
 	"sync"
 )
@@ -21,18 +22,24 @@ type handle struct {
 	busy int // readers inside ReadAt; such a handle is not closed
 }
 
-// readAt reads from a file, opening it if need be.
-func (h *handles) readAt(path string, buf []byte, off int64) (int, error) {
-	e, err := h.take(path)
+// readAt reads from a file, opening it if need be. One that was written to or exchanged since it was
+// found is errChanged; what was only added to reads as before.
+func (h *handles) readAt(of *file, buf []byte, off int64) (int, error) {
+	e, err := h.take(of.path)
 	if err != nil {
 		return 0, err
 	}
 	n, err := e.f.ReadAt(buf, off)
+	if info, serr := e.f.Stat(); serr == nil && info.Size() == of.size && !info.ModTime().Equal(of.time) {
+		err, n = errChanged, 0
+	}
 	h.mu.Lock()
 	e.busy--
 	h.mu.Unlock()
 	return n, err
 }
+
+var errChanged = errors.New("the file was changed during the run")
 
 func (h *handles) take(path string) (*handle, error) {
 	h.mu.Lock()
