@@ -144,7 +144,7 @@ func fileLayout(f file, bytes bool, o Options, sum io.Writer) (layout, error) {
 	}
 	defer r.Close()
 	for i := range int64(16) {
-		at := max(i*4096, i*((f.size-4096)/15))
+		at := max(i*4096, i*(f.size-4096)/15)
 		if _, err := io.Copy(sum, io.NewSectionReader(r, at, 4096)); err != nil {
 			return layout{}, fault.New("MT0602", f.path, "cannot be read").At(at).Wrap(cause(err))
 		}
