@@ -108,11 +108,11 @@ func TestSignalsSave(t *testing.T) {
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	o := llama
 	o.Path = "testdata/models/llama.mt"
-	binary, _ := build(t, o, withDelay(t, "func(device.Lane) { time.Sleep(10 * time.Millisecond) }"))
+	binary, _ := build(t, o, withDelay(t, "func(device.Lane) { time.Sleep(60 * time.Millisecond) }"))
 	dir := out(t)
 	cmd, rest := start(t, binary, 1, "train", "--data", corpus(t, 1500), "--out", dir)
 	for range 2 {
-		time.Sleep(200 * time.Millisecond) // into the second step, which takes over a second
+		time.Sleep(200 * time.Millisecond) // into the second step, which takes over six seconds
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}

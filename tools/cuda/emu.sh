@@ -8,9 +8,11 @@
 #
 # MTC_FAKE_CUDA adds faults to them (standin/driver.c has the list).
 set -euo pipefail
-dir=$(cd "$(dirname "$0")/../.." && pwd)/build/cuda/emu
-if [ "${1:-}" = build ] || [ ! -f "$dir/libnvrtc.so.13" ]; then
-  cd "$(dirname "$0")/../.."
+root=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$root/build/cuda/emu
+# emucc is made last: older than their texts, the stand-ins are made again.
+if [ "${1:-}" = build ] || [ ! -f "$dir/emucc" ] || [ -n "$(find "$root/runtime/device/cuda/emu" "$root/runtime/device/cuda/kit" -type f -newer "$dir/emucc")" ]; then
+  cd "$root"
   . tools/cuda/env.sh
   mkdir -p "$dir"
   src=runtime/device/cuda/emu/standin
@@ -18,6 +20,7 @@ if [ "${1:-}" = build ] || [ ! -f "$dir/libnvrtc.so.13" ]; then
   gcc -O3 -march=native -shared -fPIC -o "$dir/libcublasLt.so.13" $src/blaslt.c "$dir/libcuda.so.1"
   gcc -O1 -shared -fPIC -o "$dir/libnvrtc.so.13" $src/nvrtc.c
   go build -tags cuda -o "$dir/emucc" ./runtime/device/cuda/emu/emucc
+  touch "$dir/emucc"
   [ "${1:-}" != build ] || exit 0
   cd - >/dev/null
 fi

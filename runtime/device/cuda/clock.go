@@ -31,6 +31,7 @@ type marks struct {
 	host   []int64 // nanoseconds since start, of the host lane
 	base   eventHandle
 	start  time.Time // host time of base, as near as can be told
+	within time.Duration
 }
 
 // Marks implements device.Clock.
@@ -86,7 +87,8 @@ func (m *marks) align() error {
 		if err != nil {
 			return err
 		}
-		m.start = begin.Add(end.Sub(begin) / 2)
+		m.within = end.Sub(begin) / 2
+		m.start = begin.Add(m.within)
 		if end.Sub(begin) <= least*5/4 {
 			break
 		}

@@ -5,6 +5,7 @@ package cuda
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,9 @@ func TestProbe(t *testing.T) {
 	case want == "":
 	case !errors.As(err, &f) || f.Code != want || f.ExitCode() != 3 || f.Hint == "":
 		t.Errorf("got %v, want %s with a hint", err, want)
+	}
+	if v, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set && want != "" && !strings.Contains(f.Hint, fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q", v)) {
+		t.Errorf("the hint does not say what hides GPUs: %s", f.Hint)
 	}
 }
 

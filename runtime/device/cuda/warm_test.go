@@ -17,10 +17,10 @@ func TestKernelThatDoesNotCompile(t *testing.T) {
 	x := alloc(t, d, device.DeviceMemory, 4)
 	s := d.streams[device.Compute]
 	const nap = 100 * time.Millisecond
+	began := time.Now() // before the lane begins, for however long this waits for a processor
 	if err := s.launch(&pause, &device.Args{I: [device.MaxInts]int64{int64(nap)}}); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	bad := device.Kernel{Name: "bad", CUDA: &device.Source{Text: "nonsense", Func: "bad",
 		Grid: func(*device.Args) device.Grid { return device.Grid{X: 1, Threads: 1} }}}
 	if err := d.Warm(func(q device.Queue) { q.Launch(&bad, device.Args{}) }); err != nil {
