@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/megatrain/mtc/codegen"
 	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/runtime/bench"
+	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
 // benchCmd is `mtc bench`.
@@ -211,7 +211,7 @@ func (b *benchCmd) measure(ctx context.Context, e *env) ([]*bench.Result, error)
 			return nil, machineErrorf("the program that measures does not run: %v", err)
 		}
 		r := &bench.Result{}
-		if err := json.Unmarshal(text.Bytes(), r); err != nil {
+		if err := jsontext.Read(text.Bytes(), r, jsontext.Whole); err != nil {
 			return nil, fmt.Errorf("the output of the program that measures: %w", err)
 		}
 		out = append(out, r)

@@ -56,12 +56,15 @@ func newDoctorCmd(e *env) *cobra.Command {
 				return verdict(all)
 			}
 			for _, f := range all {
-				fmt.Fprintf(e.out, "%-10s %s\n", f.What, f.Found)
+				lines := wrapped(f.Found, helpWidth-11)
 				if !f.OK {
-					fmt.Fprintf(e.out, "%-10s missing for: %s\n", "", f.Missing)
+					lines = append(lines, wrapped("missing for: "+f.Missing, helpWidth-11)...)
 				}
 				if f.Help != "" {
-					fmt.Fprintf(e.out, "%-10s help: %s\n", "", f.Help)
+					lines = append(lines, wrapped("help: "+f.Help, helpWidth-11)...)
+				}
+				for i, line := range lines {
+					fmt.Fprintf(e.out, "%-10s %s\n", []string{f.What, ""}[min(i, 1)], line)
 				}
 			}
 			return verdict(all)

@@ -158,7 +158,7 @@ func inspectStep(s *loaded, o inspectOptions, out *bytes.Buffer) error {
 	fmt.Fprintln(out)
 	shown.WriteText(out)
 	if measured != nil {
-		fmt.Fprintf(out, "\n%s: %s (%s of what was measured); `mtc compare` compares them\n",
+		fmt.Fprintf(out, "\n%s: %s (%s of what was measured)\n`mtc compare` compares them\n",
 			predicted.Origin(), view.Seconds(predicted.Line.Seconds), view.Percent(predicted.Line.Seconds/measured.Line.Seconds))
 	}
 	fmt.Fprintln(out)

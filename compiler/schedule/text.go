@@ -10,7 +10,9 @@ import (
 const Width = 80
 
 // WriteHead prints the plan in a few lines.
-func (f *File) WriteHead(w io.Writer) {
+func (f *File) WriteHead(out io.Writer) {
+	w := &strings.Builder{}
+	defer func() { _, _ = io.WriteString(out, within(w.String())) }() // writers keep their errors
 	fmt.Fprintf(w, "%s: %s parameters, %s, target %s", f.Model, Count(f.Params), f.Placement, f.Target)
 	if f.Placement == Stream {
 		fmt.Fprintf(w, ", %d weight and %d gradient slots", f.Slots, f.GradSlots)
@@ -52,7 +54,28 @@ func (f *File) WriteHead(w io.Writer) {
 		fmt.Fprintf(w, "weight decay: %s parameters, of adapters\n", Count(decayed))
 		return
 	}
+	if decayed == f.Params {
+		fmt.Fprintf(w, "weight decay: all %s parameters\n", Count(decayed))
+		return
+	}
 	fmt.Fprintf(w, "weight decay: %s parameters, of matrices; %s of norms and biases have none\n", Count(decayed), Count(f.Params-decayed))
+}
+
+// within breaks the lines of a text that are wider than Width between words; what follows is set in.
+func within(text string) string {
+	var b strings.Builder
+	for _, line := range strings.SplitAfter(text, "\n") {
+		for len(strings.TrimRight(line, "\n")) > Width {
+			at := strings.LastIndexByte(line[:Width+1], ' ')
+			if strings.TrimSpace(line[:max(0, at)]) == "" {
+				break // one long word
+			}
+			b.WriteString(line[:at] + "\n")
+			line = "  " + line[at+1:]
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // kindOf is what a task counts as: the function of a compute task, else its kind.

@@ -20,7 +20,7 @@ import (
 // Def declares rmsnorm.
 var Def = &op.Def{
 	Name:    "rmsnorm",
-	Doc:     "divides each row (or each head) by its root mean square, times a weight",
+	Doc:     "divides rows (or heads) by their root mean square, times a weight",
 	Formula: "y[b,t,d] = x[b,t,d] / sqrt(mean_d(x^2) + eps) * weight[d]",
 	Example: "h = norm: rmsnorm(x)",
 	Params: []op.Param{
