@@ -52,6 +52,8 @@ func (t *Step) WriteRouters(w io.Writer) {
 			out = 4 * float64(elems) / m.Link.D2H.Value
 		}
 		need := max(in, out) / (compute / tokens)
-		fmt.Fprintf(w, "%s: %.0f tokens a step hide the transfer of its experts, this step has %.0f\n", unit, need, tokens)
+		for _, line := range fold(fmt.Sprintf("%s: %.0f tokens a step hide the transfer of its experts, this step has %.0f", unit, need, tokens), Width) {
+			fmt.Fprintln(w, line)
+		}
 	}
 }

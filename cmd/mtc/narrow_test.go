@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/megatrain/mtc/compiler/view"
+	"github.com/megatrain/mtc/runtime/telemetry"
+)
+
+// TestReportsAreNarrow: whatever a verb reports keeps to 80 columns.
+func TestReportsAreNarrow(t *testing.T) {
+	dir := t.TempDir()
+	model := func(name string) string { return filepath.Join("..", "..", "models", name+".mt") }
+	build := func(name, placement string) string {
+		out := filepath.Join(dir, name+placement)
+		if code, _, errw := call("compile", model(name), "--no-build", "--placement", placement, "-o", out); code != exitOK {
+			t.Fatal(errw)
+		}
+		return out
+	}
+	nano, stream, moe := build("nano", "resident"), build("nano", "stream"), build("et_moe_nano", "stream")
+	lines := [][]string{{"diff", nano, stream}, {"diff", nano, moe, "--all"}, {"doctor"}, {"ops"}, {"explain"},
+		{"plan", model("nano"), "--what-if", "gpu=h200", "--what-if", "batch=65536,131072", "--what-if", "host=64GiB"}}
+	for _, b := range []string{nano, stream, moe} {
+		lines = append(lines, []string{"inspect", b}, []string{"inspect", b, "--memory"}, []string{"inspect", b, "--task", "3"}, []string{"inspect", b, "--list", "steady"},
+			[]string{"inspect", b, "--why", "30"})
+	}
+	for _, m := range []string{"nano", "et_moe_nano"} {
+		lines = append(lines, []string{"plan", model(m), "--machine", "rtx4090", "--host-memory", "64GiB"})
+	}
+	for _, args := range lines {
+		_, out, errw := call(args...)
+		if out == "" {
+			t.Errorf("mtc %s: %s", strings.Join(args, " "), errw)
+		}
+		for _, line := range strings.Split(out, "\n") {
+			if n := utf8.RuneCountInString(line); n > helpWidth && !strings.Contains(line, dir) {
+				t.Errorf("mtc %s: %d columns: %s", strings.Join(args, " "), n, line)
+			}
+		}
+	}
+}
+
+// TestPlanTextAgreesWithJSON makes the figures of a plan's text out of its JSON.
+func TestPlanTextAgreesWithJSON(t *testing.T) {
+	for _, args := range [][]string{
+		{"plan", "../../models/nano.mt", "--machine", "h200"},
+		{"plan", "../../models/et_moe_nano.mt", "--machine", "rtx4090", "--host-memory", "64GiB"},
+		{"plan", "../../models/nano.mt", "--machine", "rtx4090", "--placement", "stream"},
+	} {
+		code, text, errw := call(args...)
+		if code != exitOK {
+			t.Fatal(errw)
+		}
+		code, out, errw := call(append(args, "--json")...)
+		if code != exitOK {
+			t.Fatal(errw)
+		}
+		var r planJSON
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		text = strings.Join(strings.Fields(text), " ")
+		want := []string{
+			fmt.Sprintf("%s parameters, on %s", telemetry.Group(r.Params), r.Machine),
+			fmt.Sprintf("device %s of %s", telemetry.Bytes(r.Device), telemetry.Bytes(r.DeviceLimit)),
+			fmt.Sprintf("host %s of %s", telemetry.Bytes(r.Host), telemetry.Bytes(r.HostLimit)),
+			fmt.Sprintf("step %s for %s tokens: %s tokens/s, %s", view.Seconds(r.Seconds), telemetry.Group(r.Tokens), telemetry.Group(int64(math.Round(r.Rate))), view.Rate(r.FLOPs, "FLOP/s")),
+			fmt.Sprintf("run %s steps in %s", telemetry.Group(r.Steps), telemetry.Seconds(r.RunSeconds)),
+			fmt.Sprintf("checkpoint %s, of it weights %s", telemetry.Bytes(r.Checkpoint), telemetry.Bytes(r.Weights)),
+		}
+		for _, x := range r.Path {
+			if x.Part >= 0.005 {
+				want = append(want, fmt.Sprintf("%s %s", x.Bound, view.Percent(x.Part)))
+			}
+		}
+		for _, u := range r.Lanes {
+			if u.Busy > 0.001*r.Seconds {
+				want = append(want, fmt.Sprintf("%s %s", u.Lane, view.Percent(u.Busy/r.Seconds)))
+			}
+		}
+		for _, x := range r.Choices {
+			want = append(want, x.Flag+" ")
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("mtc %s: no %q in\n%s", strings.Join(args, " "), w, text)
+			}
+		}
+		if math.Abs(r.Rate*r.Seconds/float64(r.Tokens)-1) > 1e-6 || math.Abs(float64(r.Steps)*r.Seconds/r.RunSeconds-1) > 1e-9 {
+			t.Errorf("%v tokens/s for %v s, %v s for %d steps", r.Rate, r.Seconds, r.RunSeconds, r.Steps)
+		}
+	}
+}
