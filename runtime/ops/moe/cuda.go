@@ -22,7 +22,6 @@ const (
 	unit        = 8    // elements that a thread of rows.cu and logits.cu moves at once
 	block       = 256  // threads, and tokens of a block
 	wideBlock   = 1024 // threads of kernels of one block a pool or layer
-	weightParts = 128  // of the tokens, in logits.cu
 	weightLanes = 128  // threads of its blocks, of one or two columns each
 	histTokens  = 4096
 	digits      = 2048
@@ -35,6 +34,9 @@ const (
 )
 
 func ceil(n, size int64) int64 { return (n + size - 1) / size }
+
+// weightParts is the parts of the tokens, in logits.cu.
+func weightParts(a *device.Args) int64 { return max(8, min(128, 1<<25/(a.I[1]*a.I[2]))) }
 
 // units is the number of pieces of n rows of d elements.
 func units(n, d int64) int64 {
@@ -76,11 +78,11 @@ var (
 		Grid: threads(func(a *device.Args) int64 { return units(ceil(a.I[0], 4), a.I[1]) })}
 	logitsWeightCUDA = &device.Source{Text: logitsText, Func: "moe_logits_weight_parts",
 		Grid: func(a *device.Args) device.Grid {
-			size := ceil(a.I[0], weightParts)
+			size := ceil(a.I[0], weightParts(a))
 			columns := weightLanes * (2 - a.I[1]%2)
 			return device.Grid{X: int32(ceil(a.I[1], columns)), Y: int32(ceil(a.I[0], size)), Z: int32(ceil(a.I[2], 8)), Threads: weightLanes}
 		},
-		Work: func(a *device.Args) int64 { return 4 * weightParts * a.I[1] * a.I[2] },
+		Work: func(a *device.Args) int64 { return 4 * weightParts(a) * a.I[1] * a.I[2] },
 		Next: &device.Source{Text: logitsText, Func: "moe_logits_weight", Grid: threads(func(a *device.Args) int64 { return a.I[1] * a.I[2] })}}
 )
 

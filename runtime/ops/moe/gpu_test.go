@@ -265,3 +265,25 @@ func TestRowsInUseOnGPU(t *testing.T) {
 		inUseEqualsAll(t, func(t *testing.T) *optest.Machine { return optest.GPU(t, f32) })
 	})
 }
+
+// A large router's weight gets its gradient in fewer parts, of which all are added.
+func TestLargeRouterOnGPU(t *testing.T) {
+	optest.OnGPU(t, func(t *testing.T, f32 bool) {
+		const n, width, experts = 66, 1025, 1024 // more than 2^18 elements
+		run := func(m *optest.Machine) []float32 {
+			rnd := rand.New(rand.NewPCG(5, 1))
+			normal := func(k int) []float32 {
+				v := make([]float32, k)
+				for i := range v {
+					v[i] = optest.RoundBF16([]float32{float32(rnd.NormFloat64())})[0]
+				}
+				return v
+			}
+			dw := m.Bytes(4 * width * experts)
+			moe.LogitsBackwardWeight(m.Queue, moe.LogitsBackwardWeightArgs{X: m.Act(normal(n * width)...), DY: m.F32(normal(n * experts)...), DWeight: dw, Rows: n, D: width, Experts: experts})
+			m.Sync()
+			return m.ReadF32(dw, width*experts)
+		}
+		within(t, "gradient of the weight", run(optest.NewMachine(t, 2)), run(optest.GPU(t, f32)), 1e-4)
+	})
+}

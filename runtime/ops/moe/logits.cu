@@ -90,14 +90,18 @@ extern "C" __global__ void __launch_bounds__(256) moe_logits_input(Args a) {
 }
 
 // The gradient of the weight is added up over parts of the tokens, at most 128 of them, and then over the
-// parts. A thread makes V columns. grid of the first: x columns by 128 V, y parts, z experts by 8.
-constexpr int PARTS = 128, LANES = 128, EXPERTS = 8;
+// parts. A thread makes V columns. grid of the first: x columns by 128 V, y parts, z experts by 8. Large
+// weights have fewer parts, so that those of all take 128 MiB, or 8 times the weight.
+constexpr int LANES = 128, EXPERTS = 8;
 
-__device__ __forceinline__ i64 part_tokens(i64 n) { return (n + PARTS - 1) / PARTS; }
+__device__ __forceinline__ i64 part_tokens(const Geom& g) {
+    const i64 parts = imax(8, imin(128, (1 << 25) / (g.d * g.e)));
+    return ceil_div(g.n, parts);
+}
 
 template <int V> __device__ __forceinline__ void logits_weight_parts(const Args& a) {
     const Geom g(a);
-    const i64 i = ((i64)blockIdx.x * LANES + threadIdx.x) * V, size = part_tokens(g.n);
+    const i64 i = ((i64)blockIdx.x * LANES + threadIdx.x) * V, size = part_tokens(g);
     const i64 lo = blockIdx.y * size, hi = imin(g.n, lo + size);
     const int e0 = blockIdx.z * EXPERTS, experts = min(EXPERTS, g.e - e0);
     const act_t* x = (const act_t*)a.p[0];
@@ -142,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(LANES) moe_logits_weight_parts(Args
 
 extern "C" __global__ void __launch_bounds__(256) moe_logits_weight(Args a) {
     const Geom g(a);
-    const i64 size = g.e * g.d, tokens = part_tokens(g.n);
+    const i64 size = g.e * g.d, tokens = part_tokens(g);
     for (i64 i = thread_id(); i < size; i += num_threads()) {
         float sum = a.p[2] ? ((const float*)a.p[2])[i] : 0.f;
         constexpr int AHEAD = 32;  // terms are read before the first is used
