@@ -56,8 +56,7 @@ var launchers = []any{
 
 // targets are GPUs with the shared memory that a block may have on them.
 var targets = []device.Target{
-	{Major: 8, Shared: 163 << 10}, {Major: 8, Minor: 6, Shared: 99 << 10}, {Major: 8, Minor: 9, Shared: 99 << 10},
-	{Major: 9, Shared: 227 << 10}, {Major: 10, Shared: 227 << 10}, {Major: 12, Shared: 99 << 10},
+	{Major: 8, Shared: 163 << 10}, {Major: 8, Minor: 6, Shared: 99 << 10}, {Major: 9, Shared: 227 << 10}, {Major: 12, Shared: 99 << 10},
 }
 
 // environment is the sizes that launches are made with, by the names of their fields.
