@@ -60,6 +60,7 @@ type State struct {
 	Compiler string `json:"compiler"` // version of mtc
 
 	Values []plan.Value `json:"values,omitempty"` // plan.Plan.Values
+	Sums   string       `json:"sums,omitempty"`   // plan.Plan.Sums
 
 	// Base is where the frozen weights come from, of a run that trains adapters; they are not in
 	// the checkpoint. Nil: everything is.

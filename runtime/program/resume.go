@@ -104,6 +104,9 @@ func (s *session) changes() []string {
 	if st.Batch != s.plan.Batch {
 		add("batch of %d rows instead of %d", s.plan.Batch, st.Batch)
 	}
+	if sums := s.plan.Sums(); st.Sums != "" && st.Sums != sums {
+		add("%s instead of %s: sums in another order have other last bits", sums, st.Sums)
+	}
 	if st.Data != s.dataID() && st.Data != "" {
 		what := "files were added, removed or changed"
 		if s.before != nil && !slices.Equal(absolute(t.Data), s.before.Data) {

@@ -86,7 +86,7 @@ func outOfMemory(format string, args ...any) *fault.Error {
 
 // open makes the device and the engine, ready to run.
 func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
-	e, err := p.openPinned(threads, infer, nil)
+	e, err := p.openPinned(threads, infer, nil, p.Plan.Train.Optimizer)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,9 @@ func (p *Program) open(threads int64, infer bool) (*engine.Engine, error) {
 	return e, err
 }
 
-// openPinned is open with a bound on the host memory that is locked for a GPU; nil: none.
-func (p *Program) openPinned(threads int64, infer bool, pinned *int64) (*engine.Engine, error) {
+// openPinned is open with a bound on the host memory that is locked for a GPU, nil: none, and the
+// constants of the optimizer in force.
+func (p *Program) openPinned(threads int64, infer bool, pinned *int64, optimizer plan.AdamW) (*engine.Engine, error) {
 	if threads > 0 {
 		runtime.GOMAXPROCS(int(threads))
 	}
@@ -116,7 +117,9 @@ func (p *Program) openPinned(threads int64, infer bool, pinned *int64) (*engine.
 		d.Close()
 		return nil, err
 	}
-	e, err := engine.New(engine.Config{Plan: p.Plan, Templates: p.Templates, Tables: p.Tables, Steps: steps, Device: d, Infer: infer})
+	own := *p.Plan
+	own.Train.Optimizer = optimizer
+	e, err := engine.New(engine.Config{Plan: &own, Templates: p.Templates, Tables: p.Tables, Steps: steps, Device: d, Infer: infer})
 	if err != nil {
 		d.Close()
 		var m *device.MemoryError

@@ -22,7 +22,8 @@ type interrupt struct {
 // errInterrupted breaks off an evaluation.
 var errInterrupted = errors.New("interrupted")
 
-// watch makes a signal of aside.Catch ask for the end of the run; the second one ends the process.
+// watch makes a signal of aside.Catch ask for the end of the run; the second one ends the process,
+// until that ends.
 // A reader of the output that is gone asks for it too, where the system would end the process.
 func watch(errw io.Writer) *interrupt {
 	in := &interrupt{c: make(chan os.Signal, 2), errw: errw}
@@ -48,12 +49,6 @@ func (in *interrupt) ask(why string, code int) bool {
 }
 
 func (in *interrupt) stopped() bool { return in.code.Load() != 0 }
-
-// end stops watching.
-func (in *interrupt) end() {
-	signal.Stop(in.c)
-	close(in.c)
-}
 
 // outlet passes on to w, until nobody reads it any more.
 func (in *interrupt) outlet(w io.Writer) io.Writer { return &outlet{w, in} }

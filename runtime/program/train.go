@@ -101,7 +101,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if s.from != nil {
 		fmt.Fprint(errw, noteOf(s.changes()))
 	}
-	if s.engine, err = p.openPinned(s.threads, false, s.pinned); err != nil {
+	if s.engine, err = p.openPinned(s.threads, false, s.pinned, s.train.Optimizer); err != nil {
 		return err
 	}
 	defer s.engine.Device().Close()
@@ -135,7 +135,6 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	defer func() { err = first(err, s.routing.close()) }()
 	s.stop = watch(errw)
 	p.atOnce()
-	defer s.stop.end()
 	out = s.stop.outlet(out)
 	s.outw = out
 	fmt.Fprint(out, telemetry.Table(s.table()))
@@ -390,7 +389,7 @@ func (s *session) state(st engine.State) checkpoint.State {
 	return checkpoint.State{
 		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
 		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.dataID(),
-		Base: s.base, Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Compiler: s.plan.Compiler,
+		Base: s.base, Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Sums: s.plan.Sums(), Compiler: s.plan.Compiler,
 	}
 }
 
