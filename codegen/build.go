@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // BuildError says why a generated program was not built.
@@ -61,6 +62,9 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 	if err != nil {
 		return "", err
 	}
+	if err := buildable(binary); err != nil {
+		return "", err
+	}
 	// -mod=mod overrides a GOFLAGS that asks for a vendor folder; a go.work around the folder
 	// would hide the program's own module.
 	cmd := exec.CommandContext(ctx, tool, "build", "-mod=mod", "-buildvcs=false", "-tags="+tags, "-o", binary, ".")
@@ -78,34 +82,69 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 		text := strings.TrimSpace(out.String())
 		e := &BuildError{Message: "the Go toolchain did not build " + dir, Output: text}
 		var exit *exec.ExitError
-		switch {
-		case !errors.As(err, &exit):
+		if !errors.As(err, &exit) {
 			e.Message += fmt.Sprintf(": %v", err)
-			e.Machine = true
-		case strings.Contains(text, "dial tcp") || strings.Contains(text, "GOPROXY=off") || strings.Contains(text, "no such host"):
-			e.Hint = "a module is missing from the module cache: run `go mod download` in the source of mtc while there is a network"
-			e.Machine = true
-		case tags == "cuda" && strings.Contains(text, "C compiler"):
-			e.Hint = "a program for CUDA is linked by a C compiler: install gcc and run `make cuda-sdk` again"
-			e.Machine = true
-		case strings.Contains(text, "GOCACHE is not defined") || strings.Contains(text, "module cache not found"):
-			e.Hint = "the Go toolchain keeps what it built in a cache: set HOME, or GOCACHE and GOPATH to folders"
-			e.Machine = true
-		case strings.Contains(text, "no space left on device"):
-			e.Hint = "free some space, or set GOCACHE and GOTMPDIR to another disk"
-			e.Machine = true
-		case strings.Contains(text, "requires go >=") || strings.Contains(text, "toolchain not available") || strings.Contains(text, "unknown GOEXPERIMENT"):
-			e.Hint = "install Go 1.26 or later"
-			e.Machine = true
-		case !positioned.MatchString(text):
-			e.Hint = "no line of the program is at fault: look at what the Go toolchain says, and at what it is told by the environment (`go env`)"
-			e.Machine = true
-		default:
-			e.Hint = "this is a fault of mtc, not of the text; please report it with the .mt file"
 		}
+		e.Hint, e.Machine = hint(text, tags)
 		return "", e
 	}
+	if _, err := os.Stat(binary); err != nil {
+		return "", &BuildError{
+			Message: fmt.Sprintf("`%s build` ended well and made no program", tool),
+			Output:  strings.TrimSpace(out.String()),
+			Hint:    "another program is called `go`: put the Go toolchain, 1.26 or later, first on PATH",
+			Machine: true,
+		}
+	}
 	return binary, nil
+}
+
+// causes are what stops the Go toolchain before it compiles a line, by its words, and what to do.
+var causes = []struct {
+	words []string
+	hint  string
+}{
+	{[]string{"dial tcp", "GOPROXY=off", "no such host"}, "a module is missing from the module cache: run `go mod download` in the source of mtc while there is a network"},
+	{[]string{"no space left on device", "disk quota exceeded"}, "free some space, or set GOCACHE and GOTMPDIR to another disk"},
+	{[]string{"requires go >=", "toolchain not available", "unknown GOEXPERIMENT", "must match format"}, "install Go 1.26 or later"},
+	{[]string{"creating work dir"}, "the Go toolchain works in a folder for temporary files: set TMPDIR, or GOTMPDIR, to one that can be written"},
+	{
+		[]string{"GOCACHE is not defined", "cache not found", "could not create module cache", "failed to initialize build cache", "permission denied", "read-only file system"},
+		"the Go toolchain keeps what it built in a cache: set HOME, or GOCACHE and GOPATH, to folders that can be written",
+	},
+	{[]string{"only valid when using modules", "modules disabled"}, "the program is a module: unset GO111MODULE"},
+}
+
+// hint says what to do about what the toolchain says, and whether the machine is at fault.
+func hint(text, tags string) (what string, machine bool) {
+	if tags == "cuda" && strings.Contains(text, "C compiler") {
+		return "a program for CUDA is linked by a C compiler: install gcc and run `make cuda-sdk` again", true
+	}
+	for _, c := range causes {
+		for _, w := range c.words {
+			if strings.Contains(text, w) {
+				return c.hint, true
+			}
+		}
+	}
+	if positioned.MatchString(text) {
+		return "this is a fault of mtc, not of the text; please report it with the .mt file", false
+	}
+	return "no line of the program is at fault: look at what the Go toolchain says, and at what it is told by the environment (`go env`)", true
+}
+
+// buildable refuses a path that the Go toolchain does not build in: it takes a backslash for a separator, and a
+// line for the end of the path.
+func buildable(path string) error {
+	bad := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' && filepath.Separator != '\\' }
+	if i := strings.IndexFunc(path, bad); i >= 0 || !utf8.ValidString(path) {
+		return &BuildError{
+			Message: fmt.Sprintf("the Go toolchain builds nothing in %q", filepath.Dir(path)),
+			Hint:    "give a folder by -o without backslashes, lines and bytes that are no UTF-8 in its path",
+			Machine: true,
+		}
+	}
+	return nil
 }
 
 // positioned matches what the compiler says of a line. What the toolchain says of no line has its cause around it:

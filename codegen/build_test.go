@@ -2,6 +2,8 @@ package codegen
 
 import (
 	"errors"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,16 +80,64 @@ func TestBuildInABadEnvironment(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, dir, map[string][]byte{"go.mod": []byte("module x\n\ngo 1.26.0\n"), "main.go": []byte("package main\n\nfunc main() {}\n")})
-	for name, value := range map[string]string{
-		"GOTMPDIR": filepath.Join(dir, "nowhere"), "GOFLAGS": "-nonsense", "GOARCH": "abacus", "GOCACHE": "relative",
+	for _, c := range []struct{ name, value, hint string }{
+		{"GOTMPDIR", filepath.Join(dir, "nowhere"), "GOTMPDIR"},
+		{"TMPDIR", filepath.Join(dir, "nowhere"), "TMPDIR"},
+		{"GOFLAGS", "-nonsense", "go env"},
+		{"GOARCH", "abacus", "go env"},
+		{"GOCACHE", "/dev/null/x", "set HOME, or GOCACHE"},
+		{"GO111MODULE", "off", "GO111MODULE"},
+		{"PATH", fakeGo(t), "another program is called `go`"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv(name, value)
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(c.name, c.value)
 			_, err := Build(t.Context(), dir, "nano")
 			var e *BuildError
-			if !errors.As(err, &e) || !e.Machine || !strings.Contains(e.Hint, "go env") {
-				t.Errorf("%v", err)
+			if !errors.As(err, &e) || !e.Machine || !strings.Contains(e.Hint, c.hint) {
+				t.Errorf("%v\nhelp: %s", err, e.Hint)
 			}
 		})
+	}
+}
+
+// fakeGo is a folder with a `go` that does nothing.
+func fakeGo(t *testing.T) string {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestFoldersThatGoDoesNotBuildIn are refused before the toolchain takes them for something else.
+func TestFoldersThatGoDoesNotBuildIn(t *testing.T) {
+	for _, name := range []string{"a\nb", `a\b`, "a\x7f", "a\xff"} {
+		_, err := Build(t.Context(), filepath.Join(t.TempDir(), name), "nano")
+		var e *BuildError
+		if !errors.As(err, &e) || !e.Machine || !strings.Contains(e.Message, "builds nothing in") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestNamesInComments: a file may be called anything; what is generated from it stays Go.
+func TestNamesInComments(t *testing.T) {
+	text, err := os.ReadFile("testdata/window.mt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"new\nline.mt", "bad\xff.mt", "*/.mt", "tab\t.mt", "a // b.mt"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Skip(err)
+		}
+		for file, text := range generate(t, compile(t, compiler.Options{Path: path})) {
+			if !strings.HasSuffix(file, ".go") {
+				continue
+			}
+			if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.AllErrors); err != nil {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
 	}
 }

@@ -170,4 +170,4 @@ func wrap(text string, width int) []string {
 }
 
 // lineOf is "nano.mt:12", without the folder.
-func lineOf(s interface{ Line() string }) string { return path.Base(s.Line()) }
+func lineOf(s interface{ Line() string }) string { return oneLine(path.Base(s.Line())) }
