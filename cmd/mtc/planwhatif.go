@@ -273,7 +273,12 @@ func writeWhatIf(e *env, rows []whatIfJSON) {
 		table = append(table, append(line, telemetry.Group(int64(math.Round(r.Plan.Rate))), view.Seconds(r.Plan.Seconds),
 			telemetry.Bytes(r.Plan.Device), telemetry.Bytes(r.Plan.Host), bound, hides))
 	}
-	for _, line := range aligned(table) {
+	lines := aligned(table, 2)
+	if slices.ContainsFunc(lines, func(line string) bool { return len(line) > helpWidth }) {
+		table[0][len(table[0])-1] = "hides"
+		lines = aligned(table, 1)
+	}
+	for _, line := range lines {
 		fmt.Fprintln(e.out, line)
 	}
 	for _, n := range notes {
@@ -286,8 +291,8 @@ func writeWhatIf(e *env, rows []whatIfJSON) {
 	}
 }
 
-// aligned pads columns to their widest entry, two spaces apart.
-func aligned(table [][]string) []string {
+// aligned pads columns to their widest entry, some spaces apart.
+func aligned(table [][]string, apart int) []string {
 	var width []int
 	for _, line := range table {
 		for i, s := range line {
@@ -301,7 +306,7 @@ func aligned(table [][]string) []string {
 	for _, line := range table {
 		var b strings.Builder
 		for i, s := range line {
-			fmt.Fprintf(&b, "%-*s  ", width[i], s)
+			fmt.Fprintf(&b, "%-*s%*s", width[i], s, apart, "")
 		}
 		out = append(out, strings.TrimRight(b.String(), " "))
 	}
