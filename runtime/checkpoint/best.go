@@ -45,7 +45,7 @@ func SaveBest(dir string, st State, files []File) error {
 // Best opens BestFolder, nil when there is none.
 func Best(dir string) (*Checkpoint, error) {
 	if err := restoreBest(dir); err != nil {
-		return nil, fault.New("MT0623", dir, "the best checkpoint cannot be put back").Wrap(cause(err)).ByCause()
+		return nil, fault.New("MT0623", dir, "the best checkpoint cannot be put back").Wrap(cause(err))
 	}
 	path := filepath.Join(dir, BestFolder)
 	if _, err := os.Stat(path); os.IsNotExist(err) {

@@ -2,6 +2,11 @@
 
 package checkpoint
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 func exchange(string, string) error { return errors.ErrUnsupported }
+
+func flush(*os.File, int64, int64) {}

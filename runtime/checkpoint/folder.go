@@ -170,7 +170,7 @@ func SetAside(dir string, step int64) (renamed []string, err error) {
 			to = fmt.Sprintf("%s%s-%d", c.Path, damagedSuffix, n)
 		}
 		if err := os.Rename(c.Path, to); err != nil {
-			return renamed, fault.New("MT0623", c.Path, "a damaged checkpoint cannot be renamed").Wrap(cause(err)).ByCause().
+			return renamed, fault.New("MT0623", c.Path, "a damaged checkpoint cannot be renamed").Wrap(cause(err)).
 				Help("move it away")
 		}
 		renamed = append(renamed, to)

@@ -22,7 +22,7 @@ type Folder struct {
 // Systems without file locks do not refuse.
 func Lock(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fault.New("MT0623", dir, "the run folder cannot be made").Wrap(cause(err)).ByCause().Help("give a folder that can be written with --out")
+		return nil, fault.New("MT0623", dir, "the run folder cannot be made").Wrap(cause(err)).Help("give a folder that can be written with --out")
 	}
 	f := &Folder{dir: dir}
 	var err error
@@ -31,7 +31,7 @@ func Lock(dir string) (*Folder, error) {
 	}
 	if err != nil {
 		f.Unlock()
-		return nil, fault.New("MT0623", dir, "the run folder cannot be written").Wrap(cause(err)).ByCause().Help("give a folder that can be written with --out")
+		return nil, fault.New("MT0623", dir, "the run folder cannot be written").Wrap(cause(err)).Help("give a folder that can be written with --out")
 	}
 	// The folder too: the file may be removed by hand, and then a second one be made.
 	for _, file := range []*os.File{f.self, f.file} {

@@ -37,7 +37,7 @@ func Save(dir string, st State, files []File, keep int64) (string, error) {
 		return "", notWritten(dir, st.Step, files, err)
 	}
 	if err := prune(dir, st.Step, keep); err != nil {
-		return final, fault.New("MT0623", dir, "the checkpoint of step %d is written, but an old one cannot be removed", st.Step).Wrap(cause(err)).ByCause()
+		return final, fault.New("MT0623", dir, "the checkpoint of step %d is written, but an old one cannot be removed", st.Step).Wrap(cause(err))
 	}
 	return final, nil
 }
@@ -135,17 +135,30 @@ func writeFile(path string, write func(w io.Writer) error) (manifestEntry, error
 }
 
 type summer struct {
-	w   io.Writer
-	n   int64
-	crc uint32
+	w       io.Writer
+	n       int64
+	flushed int64 // bytes that the disk was given
+	crc     uint32
 }
 
-func (s *summer) Write(p []byte) (int, error) {
-	n, err := s.w.Write(p)
-	s.n += int64(n)
-	s.crc = crc32.Update(s.crc, safetensors.Castagnoli, p[:n])
-	return n, err
+// Write writes p in pieces, each while the one before it is on its way to the disk.
+func (s *summer) Write(p []byte) (done int, err error) {
+	for err == nil && done < len(p) {
+		b := p[done:min(len(p), done+flushBytes)]
+		var n int
+		n, err = s.w.Write(b)
+		s.crc = crc32.Update(s.crc, safetensors.Castagnoli, b[:n])
+		s.n, done = s.n+int64(n), done+n
+		if f, ok := s.w.(*os.File); ok && s.n-s.flushed >= flushBytes {
+			flush(f, s.flushed, s.n-s.flushed)
+			s.flushed = s.n
+		}
+	}
+	return done, err
 }
+
+// flushBytes is how much is written before the disk begins to take it.
+const flushBytes = 8 << 20
 
 func jsonTo(v any) func(w io.Writer) error {
 	return func(w io.Writer) error {
@@ -219,7 +232,7 @@ func prune(dir string, step, keep int64) error {
 
 // notWritten explains a failed Save: what it needed, and what is still there.
 func notWritten(dir string, step int64, files []File, err error) error {
-	f := fault.New("MT0623", dir, "the checkpoint of step %d cannot be written", step).Wrap(cause(err)).ByCause()
+	f := fault.New("MT0623", dir, "the checkpoint of step %d cannot be written", step).Wrap(cause(err))
 	kept, then := "no earlier checkpoint is there", "start again"
 	if good := previous(filepath.Join(dir, folderName(step))); good != "" {
 		kept = filepath.Base(good) + " is untouched"
