@@ -57,12 +57,16 @@ func loadSchedule(args []string) (*loaded, error) {
 	} else if path = args[0]; isFolder(path) || !exists(path) {
 		path = filepath.Join(path, scheduleFile)
 	}
+	if filepath.Ext(path) == ".mt" {
+		return nil, inputErrorf("%s is a model, not a build of one", path).
+			hint("`mtc compile %s` makes one; `mtc plan %s` predicts without it", fault.Shell(path), fault.Shell(path))
+	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noSchedule(path)
 	}
 	if err != nil {
-		return nil, err
+		return nil, inputErrorf("%s cannot be read: %v", path, reasonOf(err)).hint("name the folder of a build or of a run")
 	}
 	f, err := schedule.Parse(text)
 	if err != nil {
@@ -96,6 +100,14 @@ func noSchedule(path string) error {
 	entries, _ := os.ReadDir(filepath.Clean("./" + parent))
 	if filepath.IsAbs(dir) {
 		entries, _ = os.ReadDir(parent)
+	}
+	var inside []string
+	found, _ := filepath.Glob(filepath.Join(dir, "*", scheduleFile)) // a folder of builds or runs
+	for _, path := range found {
+		inside = append(inside, filepath.Dir(path))
+	}
+	if len(inside) > 0 {
+		return ce.hint("name one of those in it: %s", suggest.List(inside[:min(5, len(inside))]))
 	}
 	var names []string
 	for _, entry := range entries {

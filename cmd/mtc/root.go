@@ -156,18 +156,19 @@ func flagError(cmd *cobra.Command, err error) error {
 		if errors.As(invalid.Unwrap(), &enum) {
 			return u.hint("%s", suggest.HintOr(invalid.GetValue(), enum.words))
 		}
-		if isNumber(f.Value.Type()) {
-			return u.hint("write a number (%s)", f.Value.Type())
+		switch typ := f.Value.Type(); {
+		case strings.HasPrefix(typ, "int"):
+			return u.hint("write a whole number")
+		case strings.HasPrefix(typ, "uint"):
+			return u.hint("write a whole number, 0 or more")
+		case strings.HasPrefix(typ, "float"):
+			return u.hint("write a number")
 		}
 		return u.hint("%v", invalid.Unwrap())
 	case errors.As(err, &needs):
 		return usageErrorf("`--%s` needs a value", needs.GetFlag().Name)
 	}
 	return usageErrorf("%v", err)
-}
-
-func isNumber(typ string) bool {
-	return strings.HasPrefix(typ, "int") || strings.HasPrefix(typ, "uint") || strings.HasPrefix(typ, "float")
 }
 
 // argRange checks the number of arguments; most < 0 means any.

@@ -3,11 +3,14 @@ package cost
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/megatrain/mtc/runtime/jsontext"
 )
@@ -84,8 +87,11 @@ func Cached(target string) (*Machine, error) {
 		return nil, nil // without a home there is no cache
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // a home that is /dev/null, say
 		return nil, nil
+	}
+	if err != nil {
+		return nil, unread(path, err)
 	}
 	m, err := Parse(text)
 	if err != nil {
@@ -122,11 +128,20 @@ func Find(name, target string) (*Machine, error) {
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, err
+		return nil, unread(name, err)
 	}
 	m, err := Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a profile of a machine: %w", name, err)
 	}
 	return m, nil
+}
+
+// unread is the error of a profile that cannot be read.
+func unread(path string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Errorf("%s cannot be read: %w", path, err)
 }
