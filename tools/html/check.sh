@@ -38,12 +38,14 @@ page() { # name, options of compile
 page nano models/nano.mt --placement stream
 # Tens of thousands of tasks.
 page qwen2.5-72b models/qwen2.5-72b.mt --target cuda --placement stream --recompute all
+# A mixture of experts that stays on the device: many lines and kernels, and a lane without tasks.
+page moe-resident models/et_moe_nano.mt --placement resident
 # Names that would like to be markup; a module holds no file of such a name.
 cp tools/html/testdata/hostile.mt "$out/a<script>.mt"
 page hostile "$out/a<script>.mt" --placement stream
 timeout 300 "$out/browser" -chromium "$browser" -out "$out" "$out"/*.html "$out"/*.json
 # The same traces in Perfetto's trace processor, where its page and node can be had.
-timeout 300 python3 tools/trace/check.py "$mtc" "$out"/{nano,qwen2.5-72b,hostile}
+timeout 300 python3 tools/trace/check.py "$mtc" "$out"/{nano,qwen2.5-72b,moe-resident,hostile}
 # A run that measured: the program is built for it.
 if [ "${MTC_BROWSER:-}" = required ] || [ "${MTC_BROWSER:-}" = install ]; then
   "$mtc" compile models/nano.mt --placement stream -o "$out/build" >/dev/null
