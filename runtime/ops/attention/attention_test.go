@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -109,6 +110,7 @@ func TestAttention(t *testing.T) {
 			good("scale", shape{heads: 2, kv: 2, hd: 4, scale: 0.3}, op.Cost{FLOPs: 2880, Bytes: 2448}, op.Cost{FLOPs: 7200, Bytes: 4752}, op.Cost{FLOPs: 2880, Bytes: 2880}),
 			good("all", shape{heads: 4, kv: 2, hd: 5, window: 4, cap: 1.5, scale: 0.9}, op.Cost{FLOPs: 4800, Bytes: 4608}, op.Cost{FLOPs: 12000, Bytes: 8928}, op.Cost{FLOPs: 4800, Bytes: 5040}),
 		},
+		Wide: manyHeads(),
 		Bad: []optest.Bad{
 			{Name: "heads that do not divide", In: []tensor.Type{q, q, q}, Attr: words("heads", *op.IntValue(5)), Arg: "q", Want: "heads = 5 divides"},
 			{Name: "kv that does not divide", In: []tensor.Type{q, kv, kv}, Attr: words("heads", *op.IntValue(4), "kv", *op.IntValue(3)), Arg: "kv", Want: "divisor of heads = 4"},
@@ -120,6 +122,29 @@ func TestAttention(t *testing.T) {
 			{Name: "huge heads", In: []tensor.Type{optest.F32(4096), optest.F32(4096), optest.F32(4096)}, Attr: words("heads", *op.IntValue(2)), Arg: "heads", Want: "at most 1024"},
 		},
 	})
+}
+
+// manyHeads are calls with heads of lengths and in groups of sizes that kernels meet, causal, with a window, and
+// without.
+func manyHeads() (calls []optest.Good) {
+	for i, s := range []shape{
+		{heads: 5, kv: 1, hd: 80}, {heads: 7, kv: 1, hd: 112}, {heads: 64, kv: 1, hd: 16}, {heads: 2, kv: 2, hd: 160}, {heads: 2, kv: 1, hd: 192},
+		{heads: 3, kv: 3, hd: 96, cap: 2}, {heads: 2, kv: 1, hd: 256}, {heads: 2, kv: 1, hd: 72}, {heads: 3, kv: 1, hd: 33}, {heads: 1, kv: 1, hd: 1},
+	} {
+		if s.causal = i%3 != 2; i%3 == 1 {
+			s.window = 19
+		}
+		seq := int64(67) // more than a tile; fewer where there are many heads, for the emulation's sake
+		if s.heads > 3 {
+			seq = int64(max(3, 100/s.heads))
+		}
+		width := func(n int) tensor.Type { return optest.F32(int64(n * s.hd)) }
+		calls = append(calls, optest.Good{
+			Name: fmt.Sprintf("%d heads of %d over %d", s.heads, s.hd, s.kv),
+			In:   []tensor.Type{width(s.heads), width(s.kv), width(s.kv)}, Attr: s.attr(), Batch: 1, Seq: seq, BF16: 0.02,
+		})
+	}
+	return calls
 }
 
 // TestVisiblePairs counts by hand.
