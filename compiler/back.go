@@ -61,7 +61,7 @@ func templatePass(name, doc string, run func(*lower.Lowering)) pass {
 }
 
 func lowerOptions(s *state) lower.Options {
-	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: recompute(s.opts), Again: s.opts.InputEvery > 1, DType: dtype(s), DeviceMemory: s.opts.DeviceMemory, CheckNaN: s.opts.CheckNaN}
+	return lower.Options{Rows: s.opts.MicroBatch, Prefill: s.opts.Prefill, Recompute: recompute(s.opts), Again: s.opts.InputEvery > 1, DType: dtype(s), DeviceMemory: s.opts.DeviceMemory, LogitsFor: s.opts.LogitsFor, CheckNaN: s.opts.CheckNaN}
 }
 
 // dtype is what the target computes in: on a GPU what the train block's precision says; on a
@@ -171,6 +171,9 @@ func hash(s *state) string {
 	fmt.Fprintf(h, "%d %d %d %s\n", s.res.Program.Rows, s.res.Program.Prefill, o.DeviceMemory, o.Version)
 	if o.SaveValues != "" && o.SaveValues != "auto" && o.SaveValues != "none" {
 		fmt.Fprintf(h, "values %s\n", o.SaveValues)
+	}
+	if o.LogitsFor > 0 {
+		fmt.Fprintf(h, "logits for %d\n", o.LogitsFor)
 	}
 	if o.CheckNaN {
 		fmt.Fprintln(h, "checks of finite values")

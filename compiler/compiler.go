@@ -34,7 +34,9 @@ type Options struct {
 	// micro-batch, what is recomputed, groups and saved inputs change until it does, as far as
 	// they are left open; Result.Chosen says how.
 	DeviceMemory int64
-	MicroBatch   int64 // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192, on a GPU up to 65536
+	// LogitsFor is the device memory that the chunks of logits are sized for on a GPU; 0: DeviceMemory.
+	LogitsFor  int64
+	MicroBatch int64 // rows of a micro-batch; 0: the largest divisor of the batch with rows*T <= 8192, on a GPU up to 65536
 	// Groups of micro-batches a step; 0: one in a stream, so that weights cross once a pass, and
 	// a micro-batch a group where all is resident, so that the activations of one are alive.
 	Groups int64

@@ -49,6 +49,15 @@ func (p *Prepared) Model() *ir.Model { return p.s.res.Model }
 // tell what a long one takes. The error is a *schedule.ShortError where the device memory of o
 // is too small.
 func (p *Prepared) Plan(o Options, rows int64) (*plan.Plan, error) {
+	return p.make(o, rows, schedule.Build)
+}
+
+// Draft is Plan without the waits of tasks: it says what a plan takes of memory, and costs half as much.
+func (p *Prepared) Draft(o Options, rows int64) (*plan.Plan, error) {
+	return p.make(o, rows, schedule.Draft)
+}
+
+func (p *Prepared) make(o Options, rows int64, build func(*ir.Program, schedule.Options) (*plan.Plan, error)) (*plan.Plan, error) {
 	s := *p.s
 	o.MicroBatch, o.Recompute, o.Prefill = s.opts.MicroBatch, s.opts.Recompute, s.opts.Prefill
 	o.Target = s.opts.Target
@@ -59,11 +68,14 @@ func (p *Prepared) Plan(o Options, rows int64) (*plan.Plan, error) {
 	}
 	prog.Model = &model
 	s.res = &Result{Model: &model, Program: &prog}
-	if model.Batch/prog.Rows > maxVisits/int64(len(model.Units)) {
+	if model.Batch/prog.Rows > p.MostMicros() {
 		return nil, ErrTooLong
 	}
-	return schedule.Build(&prog, planOptions(&s))
+	return build(&prog, planOptions(&s))
 }
+
+// MostMicros is how many micro-batches a step may have.
+func (p *Prepared) MostMicros() int64 { return maxVisits / int64(len(p.s.res.Model.Units)) }
 
 // ErrTooLong says that a step has more micro-batches than a schedule may list.
 var ErrTooLong = errors.New("the schedule of a step is too long")

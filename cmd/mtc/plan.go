@@ -240,16 +240,34 @@ func writePlan(w io.Writer, c *planner.Choice) {
 			flag, value = "", ""
 		}
 	}
-	if len(r.Others) > 0 {
-		fmt.Fprintf(w, "  also tried\n")
-		for _, x := range r.Others[:min(4, len(r.Others))] {
-			for i, line := range wrapped(x.Flags, 58) {
-				slower := ""
-				if i == 0 {
-					slower = signedPercent(x.Seconds/r.Seconds - 1)
-				}
-				fmt.Fprintf(w, "    %-9s %s\n", slower, line)
-			}
+	writeOthers(w, &r)
+}
+
+// mostOthers is how many of the plans that were not chosen are shown.
+const mostOthers = 4
+
+// writeOthers lists plans that were not chosen. Those that take as long as the choice, to a tenth of a percent,
+// say nothing; faster ones are in the list because a plainer plan is taken before them, which is said.
+func writeOthers(w io.Writer, r *planJSON) {
+	var shown []otherJSON
+	for _, x := range r.Others {
+		if len(shown) < mostOthers && signedPercent(x.Seconds/r.Seconds-1) != "0.0 %" {
+			shown = append(shown, x)
+		}
+	}
+	if len(shown) == 0 {
+		return
+	}
+	title := "also tried"
+	if shown[0].Seconds < r.Seconds {
+		title += "; a plainer plan is taken before those under 1.5 % faster"
+	}
+	fmt.Fprintf(w, "  %s\n", title)
+	for _, x := range shown {
+		difference := signedPercent(x.Seconds/r.Seconds - 1)
+		for _, line := range wrapped(x.Flags, 58) {
+			fmt.Fprintf(w, "    %-9s %s\n", difference, line)
+			difference = ""
 		}
 	}
 }

@@ -132,11 +132,11 @@ func shortList(short *planner.ShortError) error {
 	for _, line := range short.Lines() {
 		d.Note("%s", line)
 	}
-	if short.More != "" {
-		d.Note("with %s it fits as it is", short.More)
+	if short.More() != "" {
+		d.Note("with %s it fits as it is", short.More())
 	}
 	switch {
-	case short.Change == "" && short.More != "":
+	case short.Change == "" && short.More() != "":
 		d.Hint("no other setting makes it fit: take that much memory, or a smaller model")
 	case short.Change == "":
 		d.Hint("nothing makes it fit: take a smaller model, or more memory")

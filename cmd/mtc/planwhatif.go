@@ -171,7 +171,7 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		var findings *diag.List
 		switch {
 		case errors.As(err, &short):
-			row.Short, row.Change, row.More = short.Lines(), short.Change, short.More
+			row.Short, row.Change, row.More = short.Lines(), short.Change, short.More()
 			row.device, row.host = over(short.Device, short.DeviceLimit), over(short.Host, short.HostLimit)
 		case errors.As(err, &findings) && len(cases) > 1 && (c["batch"] != "" || c["seq"] != ""):
 			row.Wrong = firstFinding(err)

@@ -25,8 +25,8 @@ func (s *search) arrange(half bool) []*arrangement {
 	for _, v := range s.variants {
 		for _, placement := range s.placements() {
 			for _, g := range s.groups(v, placement) {
-				if g > v.micros {
-					continue // pinned, and of smaller micro-batches
+				if g > v.micros || half && g > 1 && placement == "stream" {
+					continue // pinned, and of smaller micro-batches; or rounded before they are whole
 				}
 				for _, save := range s.saves(placement) {
 					a := &arrangement{v: v, placement: placement, groups: g, save: save, half: half}
@@ -160,7 +160,7 @@ func (s *search) halves() []bool {
 	switch {
 	case s.pinned("grad-precision") || s.r.Options.GradPrecision == "bf16":
 		return []bool{s.r.Options.GradPrecision == "bf16"}
-	case s.variants[0].weight == 2:
+	case s.first.Program().DType.Size() == 2:
 		return []bool{false, true}
 	}
 	return []bool{false}

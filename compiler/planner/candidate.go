@@ -77,7 +77,7 @@ func (c *candidate) tasks() int {
 // options are the compiler's for this candidate.
 func (c *candidate) options(s *search) compiler.Options {
 	o := s.base()
-	o.MicroBatch, o.Recompute, o.InputEvery = c.v.rows, c.again(), c.v.every
+	o.MicroBatch, o.Recompute, o.InputEvery, o.LogitsFor = c.v.rows, c.again(), c.v.every, c.v.logits
 	o.Placement, o.Groups = c.placement, c.groups
 	o.Order = ""
 	o.GradPrecision = "f32"
@@ -126,7 +126,10 @@ func (c *candidate) options(s *search) compiler.Options {
 		o.GradHome = strconv.Itoa(c.grads)
 	}
 	o.SaveInputs = c.save
-	if c.save == "auto" {
+	switch {
+	case c.save == "auto" && c.saved == 0:
+		o.SaveInputs = "none"
+	case c.save == "auto":
 		o.SaveInputs = strconv.Itoa(c.saved)
 	}
 	return o

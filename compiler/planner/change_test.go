@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,14 +47,7 @@ func TestChangeFits(t *testing.T) {
 				}
 				return
 			}
-			if short.over() <= 0 {
-				t.Errorf("it is short of nothing: %v, %+v", short, short.Options)
-			}
-			if short.More != "" {
-				if _, err := choose(t, larger(t, r, short.More)); err != nil {
-					t.Errorf("with %s it does not fit either: %v", short.More, err)
-				}
-			}
+			needed(t, r, short)
 			if short.Change == "" {
 				return
 			}
@@ -69,21 +63,60 @@ var (
 	leftIn = regexp.MustCompile("^leaving `--(.*)` out$")
 )
 
-// larger is a request with as much of a memory as it is said to fit into.
-func larger(t *testing.T, r Request, more string) Request {
+var sizeOf = regexp.MustCompile(`([0-9.]+) (MiB|GiB|TiB) of (device|host) memory`)
+
+// larger is a request with as much memory as it is said to fit into, less a part in so many of one of them.
+func larger(t *testing.T, r Request, more, less string) Request {
 	t.Helper()
-	var n float64
-	var unit, memory string
-	if _, err := fmt.Sscanf(more, "%g %s of %s memory", &n, &unit, &memory); err != nil {
-		t.Fatalf("%q: %v", more, err)
+	all := sizeOf.FindAllStringSubmatch(more, -1)
+	if len(all) == 0 {
+		t.Fatalf("%q names no memory", more)
 	}
-	bytes := int64(n*1.005*map[string]float64{"MiB": 1 << 20, "GiB": 1 << 30}[unit]) + 1 // it is said with three digits
-	if memory == "host" {
-		r.Host = bytes
-	} else {
-		r.Device = bytes
+	for _, m := range all {
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes := int64(n * map[string]float64{"MiB": mib, "GiB": mib << 10, "TiB": mib << 20}[m[2]])
+		if m[3] == less {
+			bytes -= bytes / 2000
+		}
+		if m[3] == "host" {
+			r.Host = bytes
+		} else {
+			r.Device = bytes
+		}
 	}
 	return r
+}
+
+// needed checks what is said to be needed: it is more than there is, it is enough as it is printed, and a little
+// less of either is not.
+func needed(t *testing.T, r Request, short *ShortError) {
+	t.Helper()
+	r.Quick = true // whether it fits is asked, not how fast it is
+	more := short.More()
+	if more == "" {
+		t.Errorf("it is short of nothing: %v, %+v", short, short.Options)
+		return
+	}
+	if c, err := choose(t, larger(t, r, more, "")); err != nil {
+		t.Errorf("%v: with %s it does not fit either: %v", short, more, err)
+	} else if c.DevicePeak > c.DeviceLimit || c.HostPeak > c.HostLimit {
+		t.Errorf("with %s it takes %d and %d bytes", more, c.DevicePeak, c.HostPeak)
+	}
+	for _, m := range []string{"device", "host"} {
+		if !strings.Contains(more, m+" memory") {
+			continue
+		}
+		var less *ShortError
+		c, err := choose(t, larger(t, r, more, m))
+		if err == nil {
+			t.Errorf("%v: with a little less than %s it takes %d and %d bytes: %v", short, more, c.DevicePeak, c.HostPeak, c.from)
+		} else if !errors.As(err, &less) || rises(less, short) {
+			t.Errorf("%v; with a little less than %s: %v", short, more, err)
+		}
+	}
 }
 
 // changed is a request with a change made.

@@ -23,7 +23,7 @@ type family struct {
 	seconds float64      // of the first, simulated
 }
 
-// coarsely simulates candidates that stream with steps of few micro-batches, each of which
+// coarsely simulates candidates with steps of few micro-batches, each of which
 // stands for several. An estimate adds up what each lane has to do; this is the real order, with
 // slots that are waited for, and is within a thousandth of the whole step. Those that turn out not to
 // fit are left out, and what was not looked at comes last.
@@ -31,9 +31,10 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 	var out []*candidate
 	var families []*family
 	of := map[string]*family{}
+	var plain []*candidate
 	for _, c := range best {
 		if c.placement != "stream" {
-			out = append(out, c) // nothing waits there: the estimate is the sum of its tasks
+			plain = append(plain, c)
 			continue
 		}
 		key := fmt.Sprint(c.v.rows, c.v.recompute, c.v.every, c.groups)
@@ -61,6 +62,15 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 		tasks += len(s.last.plan.Tasks)
 		out = append(out, c)
 		return true, nil
+	}
+	// Where nothing crosses the link the estimate is the sum of its tasks. It leaves out that launches hide behind
+	// what runs.
+	for i, c := range plain {
+		if i >= keepBest || tasks > smallTasks/4 {
+			out = append(out, c)
+		} else if _, err := look(c); err != nil {
+			return nil, err
+		}
 	}
 	for _, f := range families {
 		f.seconds = math.Inf(1)

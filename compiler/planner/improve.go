@@ -10,9 +10,9 @@ import (
 // beside those that differ from it in one choice, each fitted into memory anew and simulated by short steps,
 // and the search goes on from the best of them until none is faster.
 const (
-	improveTasks = 130_000 // of the small plans simulated: a second of building
-	improveSmall = 150     // small plans built, to measure and to simulate
-	gain         = 1.002   // what counts as faster: short steps are right to a thousandth
+	improveTasks = 90_000 // of the small plans simulated: a second of building
+	improveSmall = 100    // small plans built, to measure and to simulate
+	gain         = 1.002  // what counts as faster: short steps are right to a thousandth
 )
 
 // improve is a plan that is faster than the one that won, and by how few changes it is reached; nil where
@@ -32,12 +32,16 @@ func (s *search) improve(won *Choice) (*Choice, error) {
 	var path []*candidate
 	for {
 		var best *candidate
-		for _, a := range s.neighbours(&cur) {
+		near, err := s.neighbours(&cur)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range near {
 			if tasks > improveTasks || s.small-small > improveSmall || a.least > cur.seconds {
 				break
 			}
-			own := a.v == cur.v && a.groups == cur.groups && a.save == cur.save
-			if key := fmt.Sprintf("%p %d %s %t", a.v, a.groups, a.save, own); looked[key] {
+			own := a.v == cur.v && a.placement == cur.placement && a.groups == cur.groups && a.save == cur.save
+			if key := fmt.Sprintf("%p %s %d %s %t", a.v, a.placement, a.groups, a.save, own); looked[key] {
 				continue
 			} else {
 				looked[key] = true
@@ -112,39 +116,79 @@ func better(c, than *candidate) bool {
 	return c.seconds*gain < than.seconds
 }
 
-// neighbours are the arrangements that differ from a candidate's in one choice: the micro-batch, with as many
-// groups or as many rows in one; what is made again; how many groups; where inputs wait. The same one is
+// neighbours are the arrangements that differ from a candidate's in one choice: the placement, the micro-batch, with as
+// many groups or as many rows in one; what is made again; how many groups; where inputs wait. The same one is
 // among them, with what lies where chosen anew. The one that takes the least at least comes first.
-func (s *search) neighbours(c *candidate) []*arrangement {
+func (s *search) neighbours(c *candidate) ([]*arrangement, error) {
 	var out []*arrangement
-	add := func(v *variant, groups int64, save string) {
-		a := &arrangement{v: v, placement: c.placement, groups: groups, save: save, half: c.half}
-		same := func(b *arrangement) bool { return b.v == v && b.groups == groups && b.save == save }
-		if groups >= 1 && slices.Contains(s.groups(v, c.placement), groups) && slices.Contains(s.saves(c.placement), save) && !slices.ContainsFunc(out, same) && s.bound(a) {
+	add := func(v *variant, placement string, groups int64, save string) {
+		a := &arrangement{v: v, placement: placement, groups: groups, save: save, half: c.half}
+		same := func(b *arrangement) bool {
+			return b.v == v && b.placement == placement && b.groups == groups && b.save == save
+		}
+		if groups >= 1 && slices.Contains(s.groups(v, placement), groups) && slices.Contains(s.saves(placement), save) && !slices.ContainsFunc(out, same) && s.bound(a) {
 			out = append(out, a)
 		}
 	}
-	add(c.v, c.groups, c.save)
-	for _, save := range s.saves(c.placement) {
-		add(c.v, c.groups, save)
+	near, err := s.besides(c.v)
+	if err != nil {
+		return nil, err
 	}
-	for _, v := range s.variants {
-		switch {
-		case v.rows == c.v.rows && (v.recompute == c.v.recompute) != (v.every == c.v.every),
-			v.rows == c.v.rows && v.recompute != c.v.recompute: // those that recompute alone have more than one interval
-			add(v, c.groups, c.save)
-		case v.rows != c.v.rows && v.recompute == c.v.recompute && v.every == c.v.every:
-			add(v, c.groups, c.save)
-			add(v, v.micros/max(1, c.v.micros/c.groups), c.save)
-			add(v, c.groups*v.micros/c.v.micros, c.save)
-			add(v, v.micros, c.save)
+	for _, placement := range s.placements() {
+		save := c.save
+		if placement != c.placement {
+			save = s.saves(placement)[0]
 		}
-	}
-	for _, g := range []int64{c.groups * 2, c.groups / 2, 1, c.v.micros} {
-		for _, save := range s.saves(c.placement) {
-			add(c.v, g, save)
+		add(c.v, placement, c.groups, save)
+		for _, save := range s.saves(placement) {
+			add(c.v, placement, c.groups, save)
+		}
+		for _, v := range near {
+			switch {
+			case v.rows == c.v.rows && (v.recompute == c.v.recompute) != (v.every == c.v.every),
+				v.rows == c.v.rows && v.recompute != c.v.recompute: // those that recompute alone have more than one interval
+				add(v, placement, c.groups, save)
+			case v.rows != c.v.rows && v.recompute == c.v.recompute && v.every == c.v.every:
+				add(v, placement, c.groups, save)
+				add(v, placement, v.micros/max(1, c.v.micros/c.groups), save)
+				add(v, placement, c.groups*v.micros/c.v.micros, save)
+				add(v, placement, v.micros, save)
+			}
+		}
+		for _, g := range []int64{c.groups * 2, c.groups / 2, 1, c.v.micros} {
+			for _, save := range s.saves(placement) {
+				add(c.v, placement, g, save)
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *arrangement) int { return cmp.Compare(a.least, b.least) })
-	return out
+	return out, nil
+}
+
+// besides are the variants of the search and those of the next more and the next fewer rows to a micro-batch that
+// divide the step.
+func (s *search) besides(v *variant) ([]*variant, error) {
+	if s.only > 0 {
+		return s.variants, nil
+	}
+	batch := s.first.Model().Batch
+	for _, by := range []int64{1, -1} {
+		r := v.rows + by
+		for r >= 1 && r <= batch && batch%r != 0 {
+			r += by
+		}
+		known := func(x *variant) bool { return x.rows == r && x.recompute == v.recompute && x.every == v.every }
+		if r < 1 || r > batch || batch/r > s.first.MostMicros() || slices.ContainsFunc(s.variants, known) {
+			continue
+		}
+		x, err := s.variant(s.r.Options, r, v.recompute, s.first)
+		if err != nil {
+			return nil, err
+		}
+		if x, err = s.chained(x, s.r.Options, v.every, s.first); err != nil {
+			return nil, err
+		}
+		s.variants = append(s.variants, x)
+	}
+	return s.variants, nil
 }

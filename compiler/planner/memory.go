@@ -2,6 +2,7 @@ package planner
 
 import (
 	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // memory is what a step takes, as Need counts it.
@@ -56,8 +57,8 @@ func (s *search) grow(c *candidate) *growth {
 	if g.ok && c.save == "auto" && !g.asked && !s.pinned("save-inputs") {
 		g.asked = true
 		x.save = "all"
-		if g.allTwo, g.allMore, g.saves = s.grown(&x); g.saves && s.last.plan != nil {
-			c.v.values = int(s.last.plan.SavedInputs)
+		if g.allTwo, g.allMore, g.saves = s.grown(&x); g.saves && s.draft != nil {
+			c.v.values = int(s.draft.SavedInputs)
 		}
 	}
 	return g
@@ -66,19 +67,19 @@ func (s *search) grow(c *candidate) *growth {
 // grown measures steps of few micro-batches a group and of one more.
 func (s *search) grown(c *candidate) (base, more memory, ok bool) {
 	if c.perGroup() <= few {
-		base, ok = s.smallStep(c, c.perGroup())
+		base, ok = s.smallDraft(c, c.perGroup())
 		return base, memory{}, ok
 	}
-	a, ok := s.smallStep(c, few)
+	a, ok := s.smallDraft(c, few)
 	if !ok {
 		return a, a, ok
 	}
-	b, ok := s.smallStep(c, few+1)
+	b, ok := s.smallDraft(c, few+1)
 	more = b.minus(a)
 	if c.save == "none" {
 		if s.m.Target == "cpu" {
 			more.host = max(more.host, c.v.input)
-		} else if c.v.every == 1 {
+		} else {
 			more.device = max(more.device, c.v.input)
 		}
 	}
@@ -88,12 +89,33 @@ func (s *search) grown(c *candidate) (base, more memory, ok bool) {
 // smallStep is the memory with groups of k micro-batches, the tokens and the tasks of the whole
 // step included.
 func (s *search) smallStep(c *candidate, k int64) (memory, bool) {
-	groups := min(c.groups, 2)
-	micros := min(groups*k, c.v.micros)
-	p, err := s.shortPlan(c, groups, k)
+	p, err := s.shortPlan(c, min(c.groups, 2), k)
 	if err != nil {
 		return memory{}, false
 	}
+	return s.stretched(c, p), true
+}
+
+// smallDraft is smallStep for a plan that is never simulated.
+func (s *search) smallDraft(c *candidate, k int64) (memory, bool) {
+	groups := min(c.groups, 2)
+	s.small++
+	s.draft = nil
+	low, err := c.lower(s)
+	if err != nil {
+		return memory{}, false
+	}
+	o := c.options(s)
+	o.Groups = groups
+	if s.draft, err = low.prep.Draft(o, min(groups*k, c.v.micros)*c.v.rows); err != nil {
+		return memory{}, false
+	}
+	return s.stretched(c, s.draft), true
+}
+
+// stretched is the memory of a short step with the tokens and the tasks of the whole one.
+func (s *search) stretched(c *candidate, p *plan.Plan) memory {
+	micros := p.Micros
 	d, h := Need(p, s.m)
 	// Tokens and targets have two copies in each memory.
 	tokens := (c.v.micros - micros) * c.v.rows * c.v.prep.Model().Seq * 4 * 2 * 2
@@ -103,7 +125,7 @@ func (s *search) smallStep(c *candidate, k int64) (memory, bool) {
 	} else {
 		d += tokens
 	}
-	return memory{d, h}, true
+	return memory{d, h}
 }
 
 // estimated is a candidate's memory, from what was measured of its class.

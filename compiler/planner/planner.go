@@ -88,7 +88,6 @@ func Choose(ctx context.Context, r Request, diags *diag.List) (*Choice, error) {
 	c, err := s.run()
 	if short, ok := err.(*ShortError); ok && !r.Quick {
 		short.nearest(s)
-		short.more(s)
 	}
 	return c, err
 }
@@ -100,7 +99,8 @@ type search struct {
 	m            *cost.Machine
 	device, host int64
 	variants     []*variant
-	small        int // small plans built
+	lean         []*variant // those made to find what takes the least
+	small        int        // small plans built
 	last         struct {
 		key  string
 		plan *plan.Plan
@@ -110,6 +110,9 @@ type search struct {
 	considered int
 	feasible   bool // only whether anything fits is asked
 	first      *compiler.Prepared
+	only       int64 // rows of a micro-batch where pins say it; else 0
+	sizes      map[string]memory
+	draft      *plan.Plan // the last short plan that was made to be measured alone
 }
 
 func newSearch(ctx context.Context, r Request, diags *diag.List) (*search, error) {
@@ -122,7 +125,7 @@ func newSearch(ctx context.Context, r Request, diags *diag.List) (*search, error
 
 // start fills in what the machine says.
 func start(ctx context.Context, r Request) *search {
-	s := &search{ctx: ctx, r: r, m: r.Machine, device: r.Device, host: r.Host, coarseOf: map[string]float64{}}
+	s := &search{ctx: ctx, r: r, m: r.Machine, device: r.Device, host: r.Host, coarseOf: map[string]float64{}, sizes: map[string]memory{}}
 	if s.r.Options.Target == "" {
 		s.r.Options.Target = s.m.Target
 	}
@@ -131,6 +134,9 @@ func start(ctx context.Context, r Request) *search {
 	}
 	if s.host == 0 {
 		s.host = int64(s.m.HostMemory.Value)
+	}
+	if s.r.Options.LogitsFor == 0 && s.m.Target == "cuda" {
+		s.r.Options.LogitsFor = s.device
 	}
 	if s.m.Target == "cpu" && r.Device > 0 {
 		s.host = min(s.host, r.Device)
@@ -166,7 +172,7 @@ func (s *search) run() (*Choice, error) {
 		}
 		s.variants = append(others, s.variants...)
 	}
-	return nil, s.leastShort()
+	return s.leastPlan()
 }
 
 // best is the best plan of the variants; nil where none fits.
@@ -189,15 +195,17 @@ func (s *search) ranked(half bool) ([]*candidate, error) {
 	arrangements := s.arrange(half)
 	s.considered += len(arrangements)
 	start := s.small
-	found := map[string]bool{} // placements of which something fits
+	found := map[string][]float64{} // the estimates of each placement, the fastest first
 	for _, a := range arrangements {
 		// The best of each kind is built, so that a plain plan wins over one that gains nothing, and
-		// an estimate that is too good for all of a placement does not hide the others.
-		if found[a.placement] && (len(best) >= keepBest && a.least >= best[keepBest-1].seconds || s.small-start > mostSmall) {
+		// estimates that are too good for all of a placement do not hide the others.
+		own := found[a.placement]
+		if len(own) > 0 && (len(own) >= keepBest && a.least >= own[keepBest-1] || s.small-start > mostSmall) {
 			continue
 		}
 		for _, c := range s.fit(a) {
-			found[a.placement] = true
+			k, _ := slices.BinarySearch(own, c.seconds)
+			own = slices.Insert(own, k, c.seconds)
 			at, _ := slices.BinarySearchFunc(best, c, func(x, y *candidate) int {
 				if x.seconds <= y.seconds {
 					return -1
@@ -206,6 +214,7 @@ func (s *search) ranked(half bool) ([]*candidate, error) {
 			})
 			best = slices.Insert(best, at, c)
 		}
+		found[a.placement] = own
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}

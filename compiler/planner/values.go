@@ -90,7 +90,7 @@ func (c *candidate) lower(s *search) (lowered, error) {
 		return x, nil
 	}
 	o := s.r.Options
-	o.MicroBatch, o.Recompute, o.InputEvery = c.v.rows, spec, c.v.every
+	o.MicroBatch, o.Recompute, o.InputEvery, o.LogitsFor = c.v.rows, spec, c.v.every, c.v.logits
 	prep, err := s.first.Again(o)
 	if err != nil {
 		return lowered{}, err

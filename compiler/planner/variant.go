@@ -17,6 +17,7 @@ type variant struct {
 	work      *cost.Work
 	rows      int64
 	recompute string
+	logits    int64 // the device memory that chunks of logits are sized for
 	every     int64 // the input of every so many layers is kept
 	micros    int64
 
@@ -53,11 +54,11 @@ func (s *search) lower(diags *diag.List) error {
 		return err
 	}
 	rows := []int64{first.Program().Rows}
+	if s.pinned("micro-batch") {
+		s.only = rows[0]
+	}
 	if !s.pinned("micro-batch") {
 		rows = microBatches(first.Model().Batch, first.Model().Seq, s.m.Target)
-		if s.feasible {
-			rows = append(rows, 1)
-		}
 	}
 	micros := first.Model().Batch // of a single row each
 	if s.pinned("micro-batch") {
@@ -82,16 +83,17 @@ func (s *search) lower(diags *diag.List) error {
 			return diags.Err()
 		default:
 			rows = []int64{each}
+			s.only = each
 		}
 	}
-	words := []string{"none", "all"}
+	s.first = first
 	if s.feasible { // only whether anything fits is asked
-		rows, words = rows[len(rows)-1:], words[1:]
+		return nil
 	}
+	words := []string{"none", "all"}
 	if s.pinned("recompute") {
 		words = []string{o.Recompute}
 	}
-	s.first = first
 	return s.add(rows, words)
 }
 
@@ -148,7 +150,7 @@ func (s *search) chained(v *variant, o compiler.Options, every int64, first *com
 		return &x, nil
 	}
 	var err error
-	o.MicroBatch, o.Recompute, o.InputEvery = v.rows, v.recompute, every
+	o.MicroBatch, o.Recompute, o.InputEvery, o.LogitsFor = v.rows, v.recompute, every, v.logits
 	if x.prep, err = first.Again(o); err != nil {
 		return nil, err
 	}
@@ -163,7 +165,7 @@ func (s *search) chained(v *variant, o compiler.Options, every int64, first *com
 func microBatches(batch, seq int64, target string) []int64 {
 	wanted := []int64{8192, 16384, 4096, 32768, 2048, 65536}
 	if target == "cpu" {
-		wanted = []int64{8192, 1024, 2048, 4096}
+		wanted = []int64{8192, 16384, 1024, 2048, 4096}
 	}
 	var out []int64
 	for _, tokens := range wanted {
@@ -189,7 +191,7 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, first
 	}
 	prog := prep.Program()
 	v := &variant{
-		prep: prep, work: cost.WorkOf(prog), rows: prog.Rows, recompute: recompute,
+		prep: prep, work: cost.WorkOf(prog), rows: prog.Rows, recompute: recompute, logits: o.LogitsFor,
 		micros: prep.Model().Batch / prog.Rows, clip: prep.Model().Train.Run.Clip > 0, weight: prog.DType.Size(), grown: map[class]*growth{}, mixed: map[string]lowered{}, target: s.m.Target,
 	}
 	for _, x := range prog.Slabs {

@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"cmp"
+
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -53,8 +55,9 @@ func (o Options) tokenBytes(m *ir.Model) int64 {
 
 // gpuLogits is the bound of the logits on a GPU.
 func (o Options) gpuLogits() int64 {
-	if o.DeviceMemory <= 0 {
+	room := cmp.Or(o.LogitsFor, o.DeviceMemory)
+	if room <= 0 {
 		return gpuLogitsBytes
 	}
-	return min(max(o.DeviceMemory/gpuLogitsShare, gpuLeastLogitsBytes), gpuLogitsBytes)
+	return min(max(room/gpuLogitsShare, gpuLeastLogitsBytes), gpuLogitsBytes)
 }

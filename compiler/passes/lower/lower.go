@@ -44,6 +44,8 @@ type Options struct {
 	// DeviceMemory is the bytes that a plan may take on the device, 0: not known. Sizes that
 	// are left open follow from it.
 	DeviceMemory int64
+	// LogitsFor is the device memory that the chunks of logits are sized for; 0: DeviceMemory.
+	LogitsFor int64
 	// LogitsBytes bounds the logits that exist at once in the head; 0: 16 MiB, or on a
 	// device that computes in bf16 up to 2 GiB.
 	LogitsBytes int64
