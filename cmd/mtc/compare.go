@@ -53,8 +53,12 @@ func compare(e *env, args []string, machine string, asJSON bool) error {
 		return err
 	}
 	if measured == nil {
+		build := "BUILD"
+		if len(args) == 2 {
+			build = fault.Shell(args[0])
+		}
 		return inputErrorf("there is no %s in %s: the run was not profiled", telemetry.ProfileFile, run).
-			hint("`mtc run %s --profile` trains and measures", fault.Shell(args[0]))
+			hint("`mtc run %s --profile --out DIR` trains anew and measures", build)
 	}
 	predicted, err := s.predict(machine, plan.Steady)
 	if err != nil {

@@ -132,6 +132,10 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 	case err != nil:
 		return "", inputErrorf("%v", err).hint("`mtc compile` writes it again")
 	}
+	if record == nil && !isFile && isRun(dir) {
+		return "", inputErrorf("%s is the folder of a run, not of a build", dir).
+			hint("`%s --resume --out %s` goes on with it, by the program that it keeps", fault.Shell(filepath.Join(dir, program.FileName())), fault.Shell(dir))
+	}
 	if record == nil && !isFile {
 		return "", inputErrorf("%s is not a build: it has no %s", dir, recordFile).hint("`mtc compile FILE.mt -o %s` makes one", fault.Shell(dir))
 	}
@@ -144,6 +148,11 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 	if !isFile {
 		path = record.resolve(dir, record.Source)
 		if _, err := os.Stat(path); err != nil {
+			asked := record.asked()
+			if record.Program != "" && exists(filepath.Join(dir, record.Program)) && sameOptions(record.Options, asked.over(options, r.given)) {
+				fmt.Fprintf(r.env.err, "note: %s was made from %s, which is not there (%v): it runs as it was built\n", dir, path, reasonOf(err))
+				return dir, nil
+			}
 			return "", inputErrorf("%s was made from %s, which cannot be read: %v", dir, path, reasonOf(err)).
 				hint("where that file has another name now, `mtc run` takes it: `mtc run FILE.mt`")
 		}

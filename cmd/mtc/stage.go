@@ -138,11 +138,17 @@ func sweepStages(target string) {
 	}
 }
 
-// foreign refuses a folder with Go files that mtc did not write.
+// isRun tells whether a run keeps its record in a folder.
+func isRun(dir string) bool { return exists(filepath.Join(dir, "run.json")) }
+
+// foreign refuses a folder with Go files that mtc did not write, and that of a run.
 func foreign(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil // it is made, or that fails with a better message
+	}
+	if isRun(dir) {
+		return inputErrorf("%s is the folder of a run, and a build would write over its files", dir).hint("give a folder of its own with `-o DIR`")
 	}
 	ours, module := false, false
 	for _, e := range entries {
