@@ -11,7 +11,7 @@ import (
 // Plan makes a plan of a file, for what looks at plans: the cost model and the views. It has
 // the tasks with their lanes, waits, buffers and work, the buffers and arenas, and the names of
 // slabs, units and templates; it cannot run, because bindings and parameters are not in the
-// file. FileOf of it gives the file again, but for what the file says about memory by purpose.
+// file. Its order is verified: a wait that is gone is an error. FileOf of it gives the file again, but for what the file says about memory by purpose.
 func (f *File) Plan() (*plan.Plan, error) {
 	p := &plan.Plan{
 		Model: f.Model, NumParams: f.Params, Placement: f.Placement, Source: f.Source, Target: f.Target, Compiler: f.Compiler,
@@ -40,7 +40,10 @@ func (f *File) Plan() (*plan.Plan, error) {
 	if err := b.lists(); err != nil {
 		return nil, err
 	}
-	return p, b.events()
+	if err := b.events(); err != nil {
+		return nil, err
+	}
+	return p, verifyOrder(p)
 }
 
 type planOf struct {

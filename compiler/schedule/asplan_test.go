@@ -29,7 +29,7 @@ func TestPlanOfFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Parse(JSON(p, nil, nil))
+		f, err := Parse(JSON(p, toyWork(p), nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +38,8 @@ func TestPlanOfFile(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		// Purposes come from bindings, the runtime's share from the number of parameters.
-		ignore := cmpopts.IgnoreFields(File{}, "Memory")
-		params := cmp.Options{cmpopts.IgnoreFields(FileSlab{}, "Params", "Decayed"), cmpopts.IgnoreFields(FileBuffer{}, "Purpose")}
+		ignore := cmpopts.IgnoreFields(File{}, "Memory", "Work")
+		params := cmp.Options{cmpopts.IgnoreFields(FileSlab{}, "Params", "Decayed", "Spare"), cmpopts.IgnoreFields(FileBuffer{}, "Purpose")}
 		if d := cmp.Diff(f, FileOf(got), ignore, params); d != "" {
 			t.Errorf("%s: -file +again\n%.2000s", name, d)
 		}
@@ -82,6 +82,11 @@ func TestPlanOfBadFile(t *testing.T) {
 		{func(f *File) { f.Buffers[0].Bytes = -1 }, "has -1 bytes"},
 		{func(f *File) { f.Tasks[3].Waits = []FileWait{{Task: 4}} }, "waits for task 4"},
 		{func(f *File) { f.Tasks[3].Waits = []FileWait{{Task: 0, Back: 1}} }, "not in steady"},
+		{func(f *File) {
+			for i := range f.Tasks {
+				f.Tasks[i].Waits = nil
+			}
+		}, "nothing orders it after task"},
 		{func(f *File) { f.Results = []int{-1} }, "results come from task -1"},
 		{func(f *File) { f.Tasks[3].List = "decode" }, "in parts"},
 	} {

@@ -52,7 +52,7 @@ type File struct {
 	// Results are the tasks after which a step's results are on the host, one in each list that
 	// has results.
 	Results []int        `json:"results"`
-	Work    *cost.Work   `json:"work,omitempty"`
+	Work    *cost.Work   `json:"work"`
 	Memory  FileMemory   `json:"memory"`
 	Slabs   []FileSlab   `json:"slabs"`
 	Buffers []FileBuffer `json:"buffers"`
@@ -104,6 +104,8 @@ type FileSlab struct {
 	Decayed int64 `json:"decayed"`
 	// Frozen says that it has weights alone: nothing of it learns.
 	Frozen bool `json:"frozen,omitempty"`
+	// Spare is how many of its elements belong to no parameter: rows that make a product faster.
+	Spare int64 `json:"spare,omitempty"`
 }
 
 // FileBuffer is a buffer.
@@ -151,14 +153,27 @@ type FileWait struct {
 // decayed counts the parameters of a slab that weight decay reaches.
 func decayed(s *plan.Slab) (n int64) {
 	for i := range s.Params {
-		if !s.Params[i].Decay {
-			continue
+		if s.Params[i].Decay {
+			n += sizeOf(&s.Params[i])
 		}
-		size := int64(1)
-		for _, d := range s.Params[i].Shape {
-			size *= d
-		}
-		n += size
+	}
+	return n
+}
+
+// spare counts the elements of a slab that belong to no parameter.
+func spare(s *plan.Slab) int64 {
+	n := s.Elems
+	for i := range s.Params {
+		n -= sizeOf(&s.Params[i])
+	}
+	return n
+}
+
+// sizeOf is how many elements a parameter has.
+func sizeOf(p *plan.Param) int64 {
+	n := int64(1)
+	for _, d := range p.Shape {
+		n *= d
 	}
 	return n
 }
@@ -176,7 +191,7 @@ func FileOf(p *plan.Plan) *File {
 		f.Lanes = append(f.Lanes, l.String())
 	}
 	for _, s := range p.Slabs {
-		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params), s.Resident, decayed(&s), s.Frozen})
+		f.Slabs = append(f.Slabs, FileSlab{s.Name, s.Elems, len(s.Params), s.Resident, decayed(&s), s.Frozen, spare(&s)})
 	}
 	purpose := purposes(p)
 	for i, b := range p.Buffers[1:] {

@@ -31,6 +31,9 @@ func Parse(text []byte) (*File, error) {
 	if err == nil {
 		err = jsontext.Explain(text, f.checkWords())
 	}
+	if err == nil {
+		err = jsontext.Explain(text, f.recount())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("this is not a schedule: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // show prints everything there is to print of a file.
@@ -52,6 +54,19 @@ func TestParseChecks(t *testing.T) {
 		{change(func(f *File) { f.Tasks = nil }), "it has no tasks"},
 		{change(func(f *File) { f.Lanes = append(f.Lanes, "slow") }), `there is no lane "slow"`},
 		{change(func(f *File) { f.Lanes = nil }), "on the lane"},
+		{change(func(f *File) { f.Work = nil }), "work"},
+		{change(func(f *File) { f.Work.Funcs = f.Work.Funcs[1:] }), "its work is of"},
+		{change(func(f *File) { f.Work.Funcs[0][plan.Forward] = nil }), "of which `work` says nothing"},
+		{change(func(f *File) { f.Work.Funcs[0][plan.Forward][0].FLOPs = 1 << 40 }), "and what it launches has"},
+		{change(func(f *File) { f.Params++ }), "its slabs have"},
+		{change(func(f *File) { f.Trained = 7 }), "0 of its slabs learn"},
+		{change(func(f *File) { f.Memory.DevicePeak++ }), "bytes are in its arenas"},
+		{change(func(f *File) { f.Memory.Runtime++ }), "and its runtime"},
+		{change(func(f *File) { f.Memory.Arenas[0].Holds[0].Bytes++ }), "and its buffers are"},
+		{change(func(f *File) { f.Memory.Arenas[0].Holds = nil }), "says nothing"},
+		{change(func(f *File) { f.Buffers[0].Bytes = 0 }), "has 0 bytes"},
+		{change(func(f *File) { f.Buffers[0].Bytes-- }), "and its buffers are"},
+		{change(func(f *File) { f.Buffers[1].Name = f.Buffers[0].Name }), "is there twice"},
 		{change(func(f *File) { f.Params = -1 }), "column 25: params is -1"},
 		{change(func(f *File) { f.Rows = 0 }), "micro-batches of 0 rows"},
 		{change(func(f *File) { f.Seq = 0 }), "of 0 tokens"},

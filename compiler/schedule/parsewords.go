@@ -54,7 +54,7 @@ func (f *File) checkPlaces() error {
 		arenas[a.Name] = a.Bytes
 	}
 	for i := range f.Slabs {
-		if s := &f.Slabs[i]; !amount(s.Elems) || s.Params < 0 || s.Decayed < 0 || s.Decayed > s.Elems {
+		if s := &f.Slabs[i]; !amount(s.Elems) || s.Params < 0 || s.Decayed < 0 || s.Decayed > s.Elems || s.Spare < 0 || s.Spare > s.Elems {
 			return at("slabs", i, "slab %q has %d elements in %d parameters, of which %d decay", s.Name, s.Elems, s.Params, s.Decayed)
 		}
 	}
@@ -64,10 +64,12 @@ func (f *File) checkPlaces() error {
 		switch {
 		case !ok:
 			return at("buffers", i, "buffer %q lies in the arena %q, which does not exist", b.Name, b.Arena)
-		case !amount(b.Off) || !amount(b.Bytes) || b.Copies < 1 || b.Copies > 2:
+		case !amount(b.Off) || !amount(b.Bytes) || b.Bytes < 1 || b.Copies < 1 || b.Copies > 2:
 			return at("buffers", i, "buffer %q has %d bytes at %d, in %d copies", b.Name, b.Bytes, b.Off, b.Copies)
-		case b.Off+b.Bytes > size:
-			return at("buffers", i, "buffer %q ends at byte %d of the arena %q, which has %d", b.Name, b.Off+b.Bytes, b.Arena, size)
+		case b.Off+b.Bytes*int64(b.Copies) > size:
+			return at("buffers", i, "buffer %q ends at byte %d of the arena %q, which has %d", b.Name, b.Off+b.Bytes*int64(b.Copies), b.Arena, size)
+		case names[b.Name]:
+			return at("buffers", i, "buffer %q is there twice", b.Name)
 		}
 		names[b.Name] = true
 	}

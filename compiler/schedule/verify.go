@@ -28,14 +28,33 @@ func Verify(p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	for _, lists := range [][]plan.List{
-		{plan.First, plan.Steady, plan.Steady, plan.Steady, plan.Drain},
-		{plan.First, plan.Drain},
-		{plan.Eval},
-		{plan.Prefill},
-		{plan.Decode},
-	} {
+	for _, lists := range walks {
 		if err := v.walk(lists); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walks are the lists that are verified one after another.
+var walks = [][]plan.List{
+	{plan.First, plan.Steady, plan.Steady, plan.Steady, plan.Drain},
+	{plan.First, plan.Drain},
+	{plan.Eval},
+	{plan.Prefill},
+	{plan.Decode},
+}
+
+// verifyOrder shows of a plan without bindings what Verify shows of buffers and waits: all but contents.
+func verifyOrder(p *plan.Plan) error {
+	v := &verifier{p: p}
+	if err := v.checkMemory(); err != nil {
+		return err
+	}
+	v.seg = newSegments(p)
+	v.stamp, v.owner = make([]int32, v.seg.n), make([]plan.BufID, v.seg.n)
+	for _, lists := range walks {
+		if err := v.walkOf(lists, nil); err != nil {
 			return err
 		}
 	}
@@ -173,7 +192,10 @@ func (v *verifier) gatherFacts() {
 }
 
 // walk checks the lists one after another.
-func (v *verifier) walk(lists []plan.List) error {
+func (v *verifier) walk(lists []plan.List) error { return v.walkOf(lists, newContents(v)) }
+
+// walkOf checks the lists one after another, without contents their order alone.
+func (v *verifier) walkOf(lists []plan.List, c *contents) error {
 	p := v.p
 	for i := range v.stamp {
 		v.stamp[i] = -1
@@ -191,21 +213,29 @@ func (v *verifier) walk(lists []plan.List) error {
 			h.events[i][e] = record{-1, -1}
 		}
 	}
-	c := newContents(v)
 	trained := 0
 	for step, l := range lists {
 		h.enter(step, l)
-		c.enter(step, l)
+		if c != nil {
+			c.enter(step, l)
+		}
 		for i := p.Lists[l].Start; i < p.Lists[l].End; i++ {
 			t := &p.Tasks[i]
 			if err := h.task(t); err != nil {
 				return err
 			}
+			if c == nil {
+				continue
+			}
 			if err := c.task(t); err != nil {
 				return fmt.Errorf("task %s: %w", TaskName(p, t), err)
 			}
 		}
-		if err := errors.Join(c.leave(), h.leave()); err != nil {
+		err := h.leave()
+		if c != nil {
+			err = errors.Join(c.leave(), err)
+		}
+		if err != nil {
 			return fmt.Errorf("list %s: %w", l, err)
 		}
 		if l == plan.First || l == plan.Steady {
@@ -213,7 +243,7 @@ func (v *verifier) walk(lists []plan.List) error {
 		}
 	}
 	v.clocks = h.clocks
-	if trained > 0 {
+	if c != nil && trained > 0 {
 		return c.finish(trained)
 	}
 	return nil

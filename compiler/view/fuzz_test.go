@@ -41,9 +41,18 @@ func showAll(s *Schedule) {
 	d.Write(io.Discard, "a", "b", All)
 }
 
+// fileOf is the schedule.json of a small model.
+func fileOf(t testing.TB) []byte {
+	text, err := json.Marshal(model(t, "small_stream").File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // FuzzViews: whatever a schedule.json says, if it can be read it can be shown.
 func FuzzViews(f *testing.F) {
-	f.Add(schedule.JSON(model(f, "small_stream").Plan, nil, nil))
+	f.Add(fileOf(f))
 	f.Add([]byte(`{"model":"m","lanes":["compute"],"tasks":[{"list":"first","kind":"feed","lane":"compute"},{"id":1,"list":"steady","kind":"feed","lane":"compute","step":-1,"micro":-9,"waits":[{"task":1,"back":1}]}]}`))
 	f.Add([]byte(`{"model":"m","lanes":["compute","h2d"],"templates":["t"],"results":[1],"work":{"funcs":[[null,[{"kernel":"x","times":3,"flops":9}]]]},
 "memory":{"arenas":[{"name":"a","memory":"device","bytes":64}]},"buffers":[{"name":"b","arena":"a","bytes":64,"copies":2}],
@@ -66,7 +75,7 @@ func FuzzViews(f *testing.F) {
 // TestViewsOfDamagedSchedules: schedules with a few values replaced by extremes, or by values from
 // elsewhere in them, are refused or shown.
 func TestViewsOfDamagedSchedules(t *testing.T) {
-	good := schedule.JSON(model(t, "small_stream").Plan, model(t, "small_stream").File.Work, nil)
+	good := fileOf(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	shown := 0
 	for range 300 {
