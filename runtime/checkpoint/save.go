@@ -248,5 +248,9 @@ func notWritten(dir string, step int64, files []File, err error) error {
 			return f.Help("a checkpoint takes %.1f MB here; %s; free some space, then %s", float64(need)/1e6, kept, then)
 		}
 	}
+	if f.Hint != "" { // of a limit
+		f.Hint += "; " + kept
+		return f
+	}
 	return f.Help("%s; give a folder that can be written with --out", kept)
 }

@@ -116,7 +116,7 @@ func choose(files []file, o Options) ([]file, error) {
 		}
 	}
 	if len(in) == 0 || len(out) == 0 {
-		return nil, fault.New("MT0608", files[0].path, "a held-out share of %v puts %d files in training and %d in evaluation", o.Holdout, len(in), len(out)).
+		return nil, fault.New("MT0608", files[0].path, "a held-out share of %v puts %s in training and %d in evaluation", o.Holdout, telemetry.Count(int64(len(in)), "file"), len(out)).
 			Help("files are held out whole: give more files or another share, or evaluate on data of its own")
 	}
 	if o.Part == HeldOut {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -275,6 +276,33 @@ func TestUnreadableFileEndsTheStart(t *testing.T) {
 		_, err := Open([]string{dir}, Options{Width: width, Vocab: 1 << 16})
 		wantFault(t, fmt.Sprint("width ", width), err, "MT0602", -1, "right to read")
 	}
+}
+
+// TestFullTableOfOpenFiles: where no more files can be opened, those read longest ago are closed.
+func TestFullTableOfOpenFiles(t *testing.T) {
+	files := map[string]string{}
+	for i := range 12 {
+		files[fmt.Sprintf("f%03d", i)] = fmt.Sprintf("%03d", i)
+	}
+	corpus, err := Open([]string{tree(t, files)}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer corpus.Close()
+	defer func(old func(string) (*os.File, error)) { openFile = old }(openFile)
+	most := 3
+	openFile = func(path string) (*os.File, error) {
+		if len(corpus.open.m) >= most {
+			return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
+		}
+		return os.Open(path)
+	}
+	if got := readAll(t, corpus); len(got) != 48 || len(corpus.open.m) > most {
+		t.Errorf("%d tokens, %d open files", len(got), len(corpus.open.m))
+	}
+	corpus.Close()
+	most = 0
+	wantFault(t, "none", corpus.Read(make([]int32, 5), 0), "MT0602", 0, "ulimit -n")
 }
 
 func TestSummarySaysWhatWasSkipped(t *testing.T) {

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"syscall"
+
+	"github.com/megatrain/mtc/runtime/hostmem"
 )
 
-// maxHandles bounds the open files of a corpus: it may have more files than a process may open.
-const maxHandles = 32
+// maxHandles bounds the open files of a corpus: it may have more files than a process may open. Two
+// corpora, for training and evaluation, leave three quarters of that to the rest of a run.
+var maxHandles = int(max(1, min(32, hostmem.OpenFiles()/8)))
 
 // handles keeps the files used last open.
 type handles struct {
@@ -47,14 +51,19 @@ func (h *handles) take(path string) (*handle, error) {
 	h.used++
 	e := h.m[path]
 	if e == nil {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
 		if h.m == nil {
 			h.m = map[string]*handle{}
 		}
-		h.evict()
+		if len(h.m) >= maxHandles {
+			h.evict()
+		}
+		f, err := openFile(path)
+		for (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && h.evict() {
+			f, err = openFile(path)
+		}
+		if err != nil {
+			return nil, err
+		}
 		e = &handle{f: f}
 		h.m[path] = e
 	}
@@ -63,21 +72,20 @@ func (h *handles) take(path string) (*handle, error) {
 	return e, nil
 }
 
-// evict closes the idle file that was used longest ago when the table is full.
-func (h *handles) evict() {
-	if len(h.m) < maxHandles {
-		return
-	}
+// evict closes the idle file that was used longest ago; false: there is none.
+func (h *handles) evict() bool {
 	oldest := ""
 	for p, e := range h.m {
 		if e.busy == 0 && (oldest == "" || e.used < h.m[oldest].used) {
 			oldest = p
 		}
 	}
-	if oldest != "" {
-		h.m[oldest].f.Close()
-		delete(h.m, oldest)
+	if oldest == "" {
+		return false
 	}
+	h.m[oldest].f.Close()
+	delete(h.m, oldest)
+	return true
 }
 
 func (h *handles) close() {

@@ -86,30 +86,43 @@ func (e *Error) At(off int64) *Error {
 	return e
 }
 
-// Help sets the hint: what to write or run.
+// Help sets the hint: what to write or run. One about a limit of the process stays (Wrap).
 func (e *Error) Help(format string, args ...any) *Error {
-	e.Hint = fmt.Sprintf(format, args...)
+	if limit(e.Err) == "" {
+		e.Hint = fmt.Sprintf(format, args...)
+	}
 	return e
 }
 
-// Wrap sets the cause.
+// Wrap sets the cause. The machine is at fault where that is a full disk, one that fails or takes
+// no writes, or a limit of the process, which then is the hint.
 func (e *Error) Wrap(err error) *Error {
 	e.Err = err
+	for _, m := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.EFBIG} {
+		e.Machine = e.Machine || errors.Is(err, m)
+	}
+	if l := limit(err); l != "" {
+		e.Hint = l
+	}
 	return e
+}
+
+// limit says how to raise the limit that an error is of, "" for another error.
+func limit(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE):
+		return "raise the limit of open files: `ulimit -n 1024`"
+	case errors.Is(err, syscall.ENFILE):
+		return "the system's table of open files is full (`sysctl fs.file-max`): end what holds them"
+	case errors.Is(err, syscall.EFBIG):
+		return "raise the limit of a file's size: `ulimit -f unlimited`, or take a file system that has such files"
+	}
+	return ""
 }
 
 // OnMachine marks the machine as the cause, which changes the exit code.
 func (e *Error) OnMachine() *Error {
 	e.Machine = true
-	return e
-}
-
-// ByCause marks the machine as the cause where the wrapped error says so: a full disk, or one
-// that fails or takes no writes.
-func (e *Error) ByCause() *Error {
-	for _, m := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS} {
-		e.Machine = e.Machine || errors.Is(e.Err, m)
-	}
 	return e
 }
 

@@ -19,9 +19,13 @@ func TestRendering(t *testing.T) {
 			"error[MT0602]: cannot be read: permission denied\n  --> a.bin: byte 12\n  help: try this\n", 1},
 		{New("MT0623", "", "the disk is full").OnMachine(),
 			"MT0623: the disk is full", "error[MT0623]: the disk is full\n", 3},
-		{New("MT0623", "", "not written").Wrap(fmt.Errorf("x: %w", syscall.ENOSPC)).ByCause(),
+		{New("MT0623", "", "not written").Wrap(fmt.Errorf("x: %w", syscall.ENOSPC)),
 			"MT0623: not written: x: no space left on device", "error[MT0623]: not written: x: no space left on device\n", 3},
-		{New("MT0623", "", "not written").Wrap(syscall.EACCES).ByCause(),
+		{New("MT0623", "", "not written").Wrap(fmt.Errorf("x: %w", syscall.EMFILE)).Help("give another folder"),
+			"MT0623: not written: x: too many open files", "error[MT0623]: not written: x: too many open files\n  help: raise the limit of open files: `ulimit -n 1024`\n", 3},
+		{New("MT0602", "", "not read").Help("give another file").Wrap(syscall.EFBIG),
+			"MT0602: not read: file too large", "error[MT0602]: not read: file too large\n  help: raise the limit of a file's size: `ulimit -f unlimited`, or take a file system that has such files\n", 3},
+		{New("MT0623", "", "not written").Wrap(syscall.EACCES),
 			"MT0623: not written: permission denied", "error[MT0623]: not written: permission denied\n", 1},
 		{New("MT0663", "d\x1b[2J", "a\tb of\n    é日\u202e").Help("\a"),
 			"MT0663: d\x1b[2J: a\tb of\n    é日\u202e",
@@ -42,5 +46,16 @@ func TestRendering(t *testing.T) {
 	}
 	if got := Text(cause); got != "error: permission denied\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestMachineFaults(t *testing.T) {
+	for err, want := range map[syscall.Errno]int{
+		syscall.ENOSPC: 3, syscall.EDQUOT: 3, syscall.EIO: 3, syscall.EROFS: 3, syscall.EMFILE: 3, syscall.ENFILE: 3, syscall.EFBIG: 3,
+		syscall.ENOENT: 1, syscall.EACCES: 1, syscall.EISDIR: 1,
+	} {
+		if got := New("MT0623", "p", "cannot be written").Wrap(fmt.Errorf("write p: %w", err)).ExitCode(); got != want {
+			t.Errorf("%v: exit code %d, want %d", err, got, want)
+		}
 	}
 }

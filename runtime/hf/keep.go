@@ -80,7 +80,7 @@ func cannotWrite(path string, err error) error {
 	if errors.As(err, &pe) {
 		path, err = pe.Path, pe.Err
 	}
-	return fault.New("MT0623", path, "cannot be written").Wrap(err).ByCause().Help("free some space, or give another folder")
+	return fault.New("MT0623", path, "cannot be written").Wrap(err).Help("free some space, or give another folder")
 }
 
 func (m *Matching) keep(run string) error {
@@ -151,7 +151,7 @@ func (m *Matching) keepBuffers(path string) error {
 			return fault.New("MT0662", m.folder.Path, "the constants among its weights, such as %s, have more than %d bytes", t.Name, int64(maxBuffers))
 		}
 		list = append(list, safetensors.Entry{Name: t.Name, DType: t.DType, Shape: t.Shape, Stream: func(w io.Writer) error {
-			_, err := io.Copy(w, t.shard.Data(t.Tensor))
+			_, err := io.Copy(w, &source{t.shard.Data(t.Tensor), t.shard.Path})
 			return err
 		}})
 	}
@@ -160,6 +160,20 @@ func (m *Matching) keepBuffers(path string) error {
 		return err
 	}
 	return errors.Join(safetensors.Write(f, nil, list), f.Close())
+}
+
+// source is a file that is copied: it, and not the copy, is at fault where it cannot be read.
+type source struct {
+	io.Reader
+	path string
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		err = unreadable(s.path, err)
+	}
+	return n, err
 }
 
 // copyFile copies a regular file, following a link to one, as folders of downloads have them.
@@ -187,7 +201,7 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, io.LimitReader(in, maxCopied))
+	_, err = io.Copy(out, io.LimitReader(&source{in, from}, maxCopied))
 	return errors.Join(err, out.Close())
 }
 

@@ -1,6 +1,6 @@
 // Package hostmem says how much memory and how many processors this process may use: the
-// least of what the machine has free and what every control group above the process allows.
-// On systems that do not tell, nothing is known, which is not an error.
+// least of what the machine has free, what every control group above the process allows, and its own
+// limits. On systems that do not tell, nothing is known, which is not an error.
 package hostmem
 
 import (
@@ -42,6 +42,10 @@ func available(root string) (f Free, ok bool) {
 		if free := max(0, limit-used); !ok || free < f.Bytes {
 			f, ok = Free{free, "memory limit of control group " + g.Name}, true
 		}
+	}
+	mapped, _ := meminfo(filepath.Join(root, "proc/self/status"), "VmSize")
+	if free := max(0, addressSpace()-mapped); free < 1<<62 && (!ok || free < f.Bytes) {
+		f, ok = Free{free, "limit of the address space, `ulimit -v`"}, true
 	}
 	return f, ok
 }

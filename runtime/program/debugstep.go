@@ -59,7 +59,7 @@ func (p *Program) debugStep(args []string, out io.Writer) error {
 	}
 	w, err := os.Create(to)
 	if err != nil {
-		return fault.New("MT0623", to, "the dump cannot be written").Wrap(err).ByCause()
+		return fault.New("MT0623", to, "the dump cannot be written").Wrap(err)
 	}
 	return first(safetensors.Write(w, nil, d.out), w.Close())
 }

@@ -52,7 +52,7 @@ func (p *Program) writeDigest(path string) error {
 	digested.Store(0)
 	f, err := os.Create(path)
 	if err != nil {
-		return fault.New("MT0623", path, "the digest cannot be written").Wrap(err).ByCause()
+		return fault.New("MT0623", path, "the digest cannot be written").Wrap(err)
 	}
 	w := bufio.NewWriter(f)
 	enc := json.NewEncoder(w)

@@ -79,6 +79,7 @@ func (s *session) rescue(err error) error {
 		!errors.As(err, &f) || f.Code == "MT0623" || f.Code == "MT0629" {
 		return err
 	}
+	s.feed.Close() // its open files may be those that saving lacks
 	note := fmt.Sprintf("what was trained until step %d is saved", st.Step)
 	if failed := (*fault.Error)(nil); errors.As(s.save(st), &failed) {
 		note = fmt.Sprintf("step %d: %v; %s", st.Step, failed, failed.Hint)

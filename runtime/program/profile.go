@@ -105,7 +105,7 @@ func (s *session) writeProfile(errw io.Writer) error {
 	path := filepath.Join(s.out, telemetry.ProfileFile)
 	f := s.profileOf(steps)
 	if err := replace(path, 0o666, f.Write); err != nil {
-		return fault.New("MT0623", path, "the profile cannot be written").Wrap(err).ByCause()
+		return fault.New("MT0623", path, "the profile cannot be written").Wrap(err)
 	}
 	fmt.Fprintf(s.outw, "profile of %d steps  %s\n", len(steps), path)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 
@@ -58,7 +59,7 @@ func (p *Program) writeRunFolder(dir string, t plan.Train, packing *packedAs) er
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		f := fault.New("MT0623", dir, "the run folder cannot be written").Wrap(err).ByCause()
+		f := fault.New("MT0623", dir, "the run folder cannot be written").Wrap(err)
 		if f.Machine {
 			return f.Help("free some space, or give a folder on another disk with --out")
 		}
@@ -67,9 +68,22 @@ func (p *Program) writeRunFolder(dir string, t plan.Train, packing *packedAs) er
 	return nil
 }
 
+// executable is the path of this program: what the system says or, where that has no /proc, what
+// it was started as.
+func executable() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		return self, nil
+	}
+	if self, err := exec.LookPath(os.Args[0]); err == nil {
+		return filepath.Abs(self)
+	}
+	return "", fmt.Errorf("where this program lies is not known: %w", err)
+}
+
 // copyProgram copies this executable.
 func copyProgram(to string) error {
-	self, err := os.Executable()
+	self, err := executable()
 	if err != nil {
 		return err
 	}
@@ -82,7 +96,7 @@ func copyProgram(to string) error {
 // copySchedule copies the schedule that lies beside this executable. One of another program,
 // left by an earlier run, must not stay; a program that was carried elsewhere has none.
 func copySchedule(dir string) error {
-	self, err := os.Executable()
+	self, err := executable()
 	if err != nil {
 		return err
 	}

@@ -171,7 +171,7 @@ func (s *session) keepTokenizer() error {
 		}
 	}
 	if err != nil {
-		return fault.New("MT0623", to, "the tokenizer cannot be kept in the run folder").Wrap(err).ByCause()
+		return fault.New("MT0623", to, "the tokenizer cannot be kept in the run folder").Wrap(err)
 	}
 	return nil
 }

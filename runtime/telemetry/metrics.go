@@ -258,5 +258,5 @@ func metricsFault(path string, err error) error {
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	return fault.New("MT0627", path, "the metrics file cannot be used").Wrap(err).ByCause().Help("give another path with --metrics")
+	return fault.New("MT0627", path, "the metrics file cannot be used").Wrap(err).Help("give another path with --metrics")
 }

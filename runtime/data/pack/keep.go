@@ -128,5 +128,5 @@ func sweep(dir string) {
 }
 
 func cannotKeep(dir string, err error) error {
-	return fault.New("MT0623", dir, "the packed data cannot be kept").Wrap(pathless(err)).ByCause()
+	return fault.New("MT0623", dir, "the packed data cannot be kept").Wrap(pathless(err))
 }

@@ -210,7 +210,7 @@ func (p *packer) writeFiles() error {
 		}
 	}
 	if err != nil {
-		return fault.New("MT0623", p.Out, "the packed folder cannot be written").Wrap(err).ByCause()
+		return fault.New("MT0623", p.Out, "the packed folder cannot be written").Wrap(err)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func Create(dir string, m Manifest, shardTokens int64) (*Writer, error) {
 }
 
 func cannotWrite(path string, err error) error {
-	return fault.New("MT0623", path, "the packed folder cannot be written").Wrap(cause(err)).ByCause().
+	return fault.New("MT0623", path, "the packed folder cannot be written").Wrap(cause(err)).
 		Help("give a folder that can be written, with room for the tokens")
 }
 
