@@ -45,11 +45,13 @@ func (e *encoder) elements(t *located, from, n int64) error {
 	for end := from + n; from < end; from += window {
 		k := min(window, end-from)
 		err := e.write(k, func(put func(at int64, v []float32)) error {
-			_, err := t.elements(from, k, put)
-			return err
+			if _, err := t.elements(from, k, put); err != nil {
+				return t.failed(err)
+			}
+			return nil
 		})
 		if err != nil {
-			return t.failed(err)
+			return err
 		}
 	}
 	return nil

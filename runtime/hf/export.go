@@ -72,16 +72,25 @@ func Export(dir string, r *Request) (*Result, error) {
 	defer tmp.Remove()
 	x.tmp = tmp.Path
 	if err := x.write(); err != nil {
-		var f *fault.Error
-		if errors.As(err, &f) {
-			return nil, err
-		}
-		return nil, cannotWrite(dir, err)
+		return nil, x.cannotWrite(err)
 	}
 	if err := tmp.Move(dir); err != nil {
 		return nil, cannotWrite(dir, err)
 	}
 	return x.res, nil
+}
+
+// cannotWrite is an error of an export; files have the names that they would have had.
+func (x *exporter) cannotWrite(err error) error {
+	var f *fault.Error
+	var pe *os.PathError
+	if errors.As(err, &f) {
+		return err
+	}
+	if errors.As(err, &pe) && filepath.Dir(pe.Path) == x.tmp {
+		err = &os.PathError{Op: pe.Op, Path: filepath.Join(x.res.Dir, filepath.Base(pe.Path)), Err: pe.Err}
+	}
+	return cannotWrite(x.res.Dir, err)
 }
 
 // exporter is an export under way.

@@ -1,13 +1,17 @@
 package hf
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/checkpoint/safetensors"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/plan"
 )
 
@@ -159,5 +163,41 @@ func TestExportOfAChangedModel(t *testing.T) {
 	defer cut.Close()
 	if len(cut.Shards) != 3 || cut.tensor["a"].DType != "F16" || cut.tensor["c"].DType != "F32" {
 		t.Errorf("%d shards", len(cut.Shards))
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "out", Err: syscall.ENOSPC}
+}
+
+// TestFullDiskIsNotTheCheckpoints: an error of writing names the export, one of reading what is read.
+func TestFullDiskIsNotTheCheckpoints(t *testing.T) {
+	r := exported(t, llama)
+	weights, err := safetensors.Open(filepath.Join(r.Checkpoint.Path, checkpoint.WeightsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmp := t.TempDir()
+	x := &exporter{Request: r, weights: weights, res: &Result{Dir: "dir"}, tmp: tmp}
+	write := func(to io.Writer) error {
+		return x.tensor(to, &outTensor{entry: &r.Plan.Foreign[0], name: "b", dtype: "F32"})
+	}
+	if err := write(full{}); !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "MT0602") {
+		t.Errorf("full disk: %v", err)
+	}
+	var f *fault.Error
+	err = x.cannotWrite(&os.PathError{Op: "write", Path: filepath.Join(tmp, "model.safetensors"), Err: syscall.ENOSPC})
+	if !errors.As(err, &f) || f.Code != "MT0623" || f.Path != filepath.Join("dir", "model.safetensors") || f.ExitCode() != 3 {
+		t.Errorf("%v", err)
+	}
+	weights.Close()
+	if err := write(io.Discard); !errors.As(err, &f) || f.Code != "MT0602" || f.Path != weights.Path {
+		t.Errorf("unreadable: %v", err)
+	}
+	_, err = io.Copy(full{}, &source{strings.NewReader("text"), "in"})
+	if !errors.Is(err, syscall.ENOSPC) || errors.As(err, &f) {
+		t.Errorf("copy to a full disk: %v", err)
 	}
 }

@@ -112,7 +112,7 @@ func (x *exporter) file(f *outFile) error {
 // tensor writes the data of one tensor.
 func (x *exporter) tensor(w io.Writer, t *outTensor) error {
 	if t.buffer != nil {
-		_, err := io.Copy(w, x.buffers.Data(t.buffer))
+		_, err := io.Copy(w, &source{x.buffers.Data(t.buffer), x.buffers.Path})
 		return err
 	}
 	out := &encoder{w: w, dtype: t.dtype}

@@ -84,7 +84,7 @@ func ExportPEFT(dir string, r *Request) (*Result, error) {
 		err = tmp.Move(dir)
 	}
 	if err != nil {
-		return nil, cannotWrite(dir, err)
+		return nil, x.cannotWrite(err)
 	}
 	return x.res, nil
 }
