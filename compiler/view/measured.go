@@ -86,6 +86,9 @@ func (s *Schedule) Measure(m *Measurement) (*Step, error) {
 			whole = append(whole, k)
 		}
 	}
+	if err := m.lasted(); err != nil {
+		return nil, err
+	}
 	if len(whole) == 0 {
 		for k := range times {
 			whole = append(whole, k)
@@ -105,6 +108,22 @@ func (s *Schedule) Measure(m *Measurement) (*Step, error) {
 	t := newStep(s, b.line(shown))
 	t.Measured = m
 	return t, nil
+}
+
+// lasted refuses wall times that are far below what the tasks say. The host sees a step's end late, and the next
+// one's the earlier, which a few hundredths of a second and a part of all steps allow for.
+func (m *Measurement) lasted() error {
+	wall, periods := 0.0, 0.0
+	for k, x := range m.Steps {
+		if x.Seconds == 0 {
+			return nil // not known
+		}
+		wall, periods = wall+x.Seconds, periods+m.Periods[k]
+	}
+	if wall < periods/4-0.02 {
+		return fmt.Errorf("its %d steps take %.3g s, and their tasks %.3g s", len(m.Steps), wall, periods)
+	}
+	return nil
 }
 
 type measuring struct {

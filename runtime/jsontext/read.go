@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Rule is what Read demands of a text besides that encoding/json takes it.
@@ -20,8 +21,8 @@ const (
 )
 
 // Read decodes text into v, a pointer, and refuses what encoding/json lets pass in silence: a field twice,
-// one whose name has other capitals, null where that would leave a field as it was, and what the
-// rules say. Errors have line and column and are in plain words, as those of Explain.
+// one whose name has other capitals, null where that would leave a field as it was, text that a terminal
+// acts on, and what the rules say; without rules the first three alone. Errors have line and column and are in plain words, as those of Explain.
 func Read(text []byte, v any, rules Rule) error {
 	if err := json.Unmarshal(text, v); err != nil {
 		return Explain(text, err)
@@ -109,7 +110,9 @@ func (r *reader) value(path string, t reflect.Type) error {
 	case '[':
 		return r.list(path, t)
 	case '"':
-		r.str()
+		if s := r.str(); r.rules != 0 && strings.ContainsFunc(s, acts) {
+			return at(r.text, begin, fmt.Sprintf("%s is %.40q, which holds characters that a terminal acts on", or(path, "the text"), s))
+		}
 		return nil
 	}
 	for r.at < len(r.text) && strings.IndexByte(",]} \t\r\n", r.text[r.at]) < 0 {
@@ -119,6 +122,11 @@ func (r *reader) value(path string, t reflect.Type) error {
 		return at(r.text, begin, or(path, "the text")+" is null")
 	}
 	return nil
+}
+
+// acts reports whether a terminal takes a character for a command, or draws others elsewhere for it.
+func acts(c rune) bool {
+	return unicode.IsControl(c) && c != '\n' && c != '\t' || unicode.Is(unicode.Bidi_Control, c)
 }
 
 func (r *reader) object(path string, t reflect.Type) error {
@@ -136,6 +144,9 @@ func (r *reader) object(path string, t reflect.Type) error {
 	for r.at++; r.next('}'); {
 		place := r.at
 		name := r.str()
+		if r.rules != 0 && strings.ContainsFunc(name, acts) {
+			return at(r.text, place, fmt.Sprintf("the name %.40q holds characters that a terminal acts on", name))
+		}
 		if seen[name] {
 			return at(r.text, place, fmt.Sprintf("%s has `%s` twice", or(path, "the text"), name))
 		}

@@ -32,6 +32,11 @@ func TestRead(t *testing.T) {
 		want     string
 	}{
 		{"", "", Whole | Known, ""},
+		{`"a"`, `"\u001b[31m"`, Whole, "line 1, column 10: name is"},
+		{`"a"`, `"\u202ea"`, Whole, "a terminal acts on"},
+		{`"a"`, "\"\u009b\"", Whole, "a terminal acts on"},
+		{`"a"`, `"a\nb"`, Whole, ""},
+		{`"x"`, `"\u0007"`, Whole, "a terminal acts on"},
 		{`"parts": [{"n": 1}, {"n": 2, "rate": 1e3}]`, `"parts": null`, Whole | Known, ""},
 		{`"pair"`, `"maybe": null, "pair"`, Whole | Known, ""},
 		{`"name": "a", `, ``, 0, ""},

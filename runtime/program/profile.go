@@ -29,6 +29,7 @@ const (
 type profiler struct {
 	times *engine.Profile
 	steps map[int64]float64 // wall times of steady steps, by number
+	most  int               // that are remembered
 	last  bool              // nothing was drained since the step before: the next one is steady
 }
 
@@ -64,11 +65,11 @@ func (s *session) startProfile() error {
 	if err != nil {
 		return fault.New("MT0501", "", "the run cannot be profiled").Wrap(err).OnMachine()
 	}
-	s.profiler = &profiler{times: times, steps: map[int64]float64{}}
+	s.profiler = &profiler{times: times, steps: map[int64]float64{}, most: maxSteps + int(s.profile)}
 	return nil
 }
 
-// Bounds of the steps whose wall time is remembered, and of those that go into the file
+// Bounds of the steps whose wall time is remembered besides those that are timed, and of those that go into the file
 // though they were not timed.
 const (
 	maxSteps   = 1024
@@ -79,7 +80,7 @@ func (p *profiler) hook() engine.Hook {
 	return engine.Hook{
 		Name: "profile",
 		OnStep: func(m *engine.Metrics) error {
-			if p.last && len(p.steps) < maxSteps {
+			if p.last && len(p.steps) < p.most {
 				p.steps[m.Step] = m.Time.Seconds()
 			}
 			p.last = true

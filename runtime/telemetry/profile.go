@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/jsontext"
@@ -117,6 +119,8 @@ func (p *Profile) check() error {
 		return jsontext.In("version", fmt.Errorf("its version is %d, this mtc reads version %d", p.Version, ProfileVersion))
 	case p.Hash == "" || p.Model == "":
 		return jsontext.In("hash", errors.New("it names no plan"))
+	case p.Target != "cpu" && p.Target != "cuda":
+		return jsontext.In("target", fmt.Errorf("its target is %q, not cpu or cuda", p.Target))
 	case p.Unit != "ns":
 		return jsontext.In("unit", fmt.Errorf("its unit is %q, not ns", p.Unit))
 	case len(p.Steps) == 0:
@@ -124,8 +128,13 @@ func (p *Profile) check() error {
 	case min(p.DeviceBytes, p.HostBytes) < 0 || max(p.DeviceBytes, p.HostBytes) > maxBytes:
 		return fmt.Errorf("%d bytes of the device and %d of the host were in use", p.DeviceBytes, p.HostBytes)
 	}
+	for _, x := range []struct{ field, text string }{{"model", p.Model}, {"hash", p.Hash}, {"compiler", p.Compiler}, {"device", p.Device}, {"machine", p.Machine}} {
+		if len(x.text) > 200 || strings.ContainsFunc(x.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return jsontext.In(x.field, fmt.Errorf("its %s, %.40q, is not a line of text that can be shown", x.field, x.text))
+		}
+	}
 	for i, s := range p.Untimed {
-		if !(s >= 0 && s < maxTime/1e9) {
+		if !(s > 0 && s < maxTime/1e9) {
 			return jsontext.In(fmt.Sprintf("untimed[%d]", i), fmt.Errorf("a step of %v seconds", s))
 		}
 	}
@@ -143,7 +152,7 @@ func (p *Profile) check() error {
 // check says what is wrong with a step of a plan of so many tasks, and with what of it.
 func (s *ProfileStep) check(tasks int) (what string, err error) {
 	switch {
-	case !(s.Seconds >= 0 && s.Seconds < maxTime/1e9):
+	case !(s.Seconds > 0 && s.Seconds < maxTime/1e9):
 		return ".seconds", fmt.Errorf("step %d takes %v seconds", s.Step, s.Seconds)
 	case s.List != "steady":
 		return ".list", fmt.Errorf("step %d is one of the list %q, not a steady one", s.Step, s.List)
