@@ -62,6 +62,8 @@ type State struct {
 	Values []plan.Value `json:"values,omitempty"` // plan.Plan.Values
 	Sums   string       `json:"sums,omitempty"`   // plan.Plan.Sums
 
+	Vectors string `json:"vectors,omitempty"` // instructions that the processor computed with
+
 	// Base is where the frozen weights come from, of a run that trains adapters; they are not in
 	// the checkpoint. Nil: everything is.
 	Base *Base `json:"base,omitempty"`

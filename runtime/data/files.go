@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
 // file is one regular file of a corpus.
@@ -26,6 +27,7 @@ type skipped struct {
 	hidden  int // files and folders whose name starts with a dot
 	special int // devices, pipes, sockets
 	empty   int
+	links   int // to folders
 }
 
 // find expands patterns to files: patterns in the given order, the files of one pattern
@@ -43,7 +45,7 @@ func find(patterns []string) ([]file, skipped, error) {
 	var skip skipped
 	seen := map[string]bool{}
 	for _, p := range patterns {
-		emptyBefore := skip.empty
+		emptyBefore, linksBefore := skip.empty, skip.links
 		w := walker{seen: map[visit]bool{}, skip: &skip}
 		if err := w.pattern(p); err != nil {
 			return nil, skip, err
@@ -56,6 +58,8 @@ func find(patterns []string) ([]file, skipped, error) {
 					f.Message = "the file is empty"
 				}
 				f.Help("give files with text or tokens in them")
+			} else if skip.links > linksBefore {
+				f.Help("%s to a folder skipped: name such a link itself to follow it", telemetry.Count(int64(skip.links-linksBefore), "link"))
 			} else if skip.hidden > 0 {
 				f.Help("%d hidden names were skipped: name a hidden file or folder itself to read it", skip.hidden)
 			} else {
@@ -198,6 +202,7 @@ func (w *walker) glob(dir string, parts []string) error {
 		}
 		switch {
 		case info.IsDir() && last:
+			w.skip.links++
 		case info.IsDir() && !deep:
 			if err := w.glob(full, rest[1:]); err != nil {
 				return err

@@ -105,6 +105,19 @@ func TestFindFollowsFileLinksAndNoFolderCircles(t *testing.T) {
 	}
 }
 
+func TestSkippedLinksAreNamed(t *testing.T) {
+	dir := tree(t, map[string]string{"real/a.txt": "1"})
+	links := filepath.Join(dir, "links")
+	if err := os.Mkdir(links, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "real"), filepath.Join(links, "link")); err != nil {
+		t.Skip("no links here:", err)
+	}
+	_, _, err := find([]string{links})
+	wantFault(t, "only a link", err, "MT0601", -1, "1 link to a folder skipped")
+}
+
 func TestFindErrors(t *testing.T) {
 	dir := tree(t, map[string]string{"a.txt": "1", "void/.keep": "1", "none/x": ""})
 	for _, c := range []struct{ pattern, code, hint string }{

@@ -329,3 +329,6 @@ func (j *job) packB(dst []float32, x0, x1, k, n int) {
 		j.transpose(dst[x*n:], j.nr, src[x*j.b.col:], j.b.col, n, min(j.nr, x1-x0-x), j.nr)
 	}
 }
+
+// Name is the instruction set of the kernels in use.
+func Name() string { return active.name }

@@ -241,5 +241,5 @@ func (r *calibrationReport) print(w io.Writer) {
 	if r.best != "" { // it is not the newest of its folder: there is none
 		of = fault.Shell(r.best) + " "
 	}
-	fmt.Fprintf(w, "\nnext:\n  %s generate %s--prompt \"TEXT\"\n", fault.Shell(filepath.Join(r.Out, FileName())), of)
+	fmt.Fprintf(w, "\nnext:\n  %s generate %s--prompt \"TEXT\"\n", fault.Shell(programIn(r.Out)), of)
 }

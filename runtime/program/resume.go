@@ -9,7 +9,9 @@ import (
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/gemm"
 	"github.com/megatrain/mtc/runtime/plan"
+	"github.com/megatrain/mtc/runtime/vec"
 )
 
 // recall finds the checkpoint to resume and the settings that its run had, and merges them with
@@ -107,6 +109,9 @@ func (s *session) changes() []string {
 	if sums := s.plan.Sums(); st.Sums != "" && st.Sums != sums {
 		add("%s instead of %s: sums in another order have other last bits", sums, st.Sums)
 	}
+	if v := vectors(); st.Vectors != "" && st.Vectors != v {
+		add("instructions %s instead of %s: the processor's sums have other last bits", v, st.Vectors)
+	}
 	if st.Data != s.dataID() && st.Data != "" {
 		what := "files were added, removed or changed"
 		if s.before != nil && !slices.Equal(absolute(t.Data), s.before.Data) {
@@ -136,6 +141,10 @@ func (s *session) changes() []string {
 	}
 	return out
 }
+
+// vectors names the instruction sets of this processor that vectors and products are computed with:
+// each is deterministic, and they differ in last bits.
+func vectors() string { return vec.Active().String() + ", " + gemm.Name() + " for products" }
 
 // lengthFlag is the flag that says how long a run is.
 func lengthFlag(t *plan.Train) string {

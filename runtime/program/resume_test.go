@@ -70,6 +70,8 @@ func TestChangesAreSaid(t *testing.T) {
 		want []string
 	}{
 		{"nothing", func(*session) {}, nil},
+		{"instructions", func(s *session) { s.from.State.Vectors = "other" }, []string{"instructions " + vectors() + " instead of other"}},
+		{"the same instructions", func(s *session) { s.from.State.Vectors = vectors() }, nil},
 		{"how often to save", func(s *session) { s.train.SaveEvery = 5 }, nil},
 		{"seed", func(s *session) { s.train.Seed = 2 }, []string{"seed 2 instead of 1"}},
 		{"batch", func(s *session) { s.plan.Batch = 8 }, []string{"batch of 8 rows instead of 4"}},
@@ -97,6 +99,15 @@ func TestChangesAreSaid(t *testing.T) {
 			if !strings.Contains(note, w) {
 				t.Errorf("%s: no %q in %q", c.name, w, note)
 			}
+		}
+	}
+}
+
+// TestProgramIn: a shell looks for a word without a slash elsewhere.
+func TestProgramIn(t *testing.T) {
+	for dir, want := range map[string]string{".": "./", "./": "./", "runs/nano": "runs/nano/", "./a/..": "./", "..": "../", "/r": "/r/"} {
+		if got := filepath.ToSlash(programIn(dir)); got != want+FileName() {
+			t.Errorf("%s: %s", dir, got)
 		}
 	}
 }

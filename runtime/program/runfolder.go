@@ -42,6 +42,14 @@ func FileName() string {
 	return "program"
 }
 
+// programIn is the copy in a run folder as a shell calls it: in the working folder too.
+func programIn(dir string) string {
+	if dir = filepath.Clean(dir); dir == "." {
+		return dir + string(filepath.Separator) + FileName()
+	}
+	return filepath.Join(dir, FileName())
+}
+
 // writeRunFolder puts program, source and record into the folder; t are the settings in force.
 func (p *Program) writeRunFolder(dir string, t plan.Train, packing *packedAs) error {
 	t.Data, t.EvalData = absolute(t.Data), absolute(t.EvalData)
@@ -175,7 +183,7 @@ func (p *Program) checkpointOf(args []string) (*checkpoint.Checkpoint, error) {
 	dir := ""
 	if len(args) == 1 {
 		dir = args[0]
-	} else if self, err := os.Executable(); err == nil {
+	} else if self, err := executable(); err == nil {
 		dir = filepath.Dir(self)
 	}
 	c, err := checkpoint.Resolve(dir, dir)

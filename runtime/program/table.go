@@ -195,7 +195,7 @@ func (s *session) report() {
 		fmt.Fprintf(s.outw, "\nnothing was saved (--no-save), so nothing can generate or go on from here\n")
 		return
 	}
-	program := fault.Shell(filepath.Join(s.out, FileName()))
+	program := fault.Shell(programIn(s.out))
 	fmt.Fprintf(s.outw, "\nnext:\n  %s generate --prompt \"TEXT\"\n", program)
 	more := "" // an interrupted run goes on to where it was to end
 	if st.Step >= s.train.Steps {

@@ -389,7 +389,7 @@ func (s *session) state(st engine.State) checkpoint.State {
 	return checkpoint.State{
 		Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InARow: st.InRow, Tokens: s.tokens,
 		Seed: s.train.Seed, Batch: s.plan.Batch, Seq: s.plan.Seq, Data: s.dataID(),
-		Base: s.base, Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Sums: s.plan.Sums(), Compiler: s.plan.Compiler,
+		Base: s.base, Model: s.plan.Model, Hash: s.plan.ModelHash, Values: s.plan.Values, Sums: s.plan.Sums(), Vectors: vectors(), Compiler: s.plan.Compiler,
 	}
 }
 

@@ -120,7 +120,7 @@ func (s *session) adopt(out, errw io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s has the weights of %s\n\nnext:\n", filepath.Clean(s.saved), s.foreign.folder.Path)
-	program := fault.Shell(filepath.Join(s.out, FileName()))
+	program := fault.Shell(programIn(s.out))
 	fmt.Fprintf(out, "  %s generate --prompt \"TEXT\"\n", program)
 	fmt.Fprintf(out, "  %s --resume --out %s --steps N --data PATH\n", program, fault.Shell(s.out))
 	return nil
