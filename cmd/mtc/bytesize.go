@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -30,7 +31,34 @@ func (b *byteSize) String() string {
 	return strconv.FormatInt(int64(*b), 10)
 }
 
+// setRate reads bytes a second: "25GB/s". Links are sold in bits a second, which are refused: eight of them are a byte.
+func (b *byteSize) setRate(s string) error {
+	s = strings.TrimSpace(s)
+	size, _ := strings.CutSuffix(s, "/s")
+	if s, ok := strings.CutSuffix(size, "b"); ok {
+		size = s + "bit" // of a link small letters are more often bits
+	}
+	if err := b.Set(size); err != nil {
+		if errors.Is(err, errBits) {
+			return errors.New("those are bits: write bytes a second, an eighth of it, such as 25GB/s")
+		}
+		return errors.New("write a rate, such as 25GB/s")
+	}
+	return nil
+}
+
+var errBits = errors.New("those are bits: write bytes, an eighth of it, such as 24GiB")
+
+// inBits says that a size ends in bits: "Gb", "Gibit", "Gbps". One in small letters, "24gb", is not: people write so.
+func inBits(s string) bool {
+	low := strings.ToLower(s)
+	return strings.HasSuffix(s, "b") && s != low || strings.HasSuffix(low, "bit") || strings.HasSuffix(low, "bits") || strings.HasSuffix(low, "bps")
+}
+
 func (b *byteSize) Set(s string) error {
+	if s = strings.TrimSpace(s); inBits(s) {
+		return errBits
+	}
 	for _, u := range byteUnits {
 		if len(s) < len(u.suffix) || !strings.EqualFold(s[len(s)-len(u.suffix):], u.suffix) {
 			continue

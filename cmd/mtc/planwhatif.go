@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -35,6 +36,9 @@ func readWhatIf(texts []string) ([]whatIf, error) {
 		for _, part := range strings.Split(text, ",") {
 			k, v, ok := strings.Cut(part, "=")
 			k, v = strings.TrimSpace(k), strings.TrimSpace(v)
+			if !ok && slices.Contains(whatIfKeys, k) { // also behind another key: no value is called so
+				return nil, usageErrorf("`--what-if %s`: `%s` has no value", text, k).hint("write `%s=VALUE`", k)
+			}
 			if !ok {
 				k, v = key, k
 			}
@@ -44,7 +48,7 @@ func readWhatIf(texts []string) ([]whatIf, error) {
 			case !slices.Contains(whatIfKeys, k):
 				return nil, usageErrorf("`--what-if %s`: there is no key `%s`", text, k).hint("%s", suggest.HintOr(k, whatIfKeys))
 			case v == "":
-				return nil, usageErrorf("`--what-if %s`: `%s` has no value", text, k)
+				return nil, usageErrorf("`--what-if %s`: `%s` has no value", text, k).hint("write `%s=VALUE`", k)
 			}
 			if key = k; !slices.Contains(order, k) {
 				order = append(order, k)
@@ -117,8 +121,8 @@ func (c whatIf) request(o compileOptions, path string) (planner.Request, error) 
 	}
 	if text := c["link"]; text != "" {
 		var rate byteSize
-		if err := rate.Set(strings.TrimSuffix(text, "/s")); err != nil {
-			return r, bad("link", errors.New("write a rate, such as 25GB/s"))
+		if err := rate.setRate(text); err != nil {
+			return r, bad("link", err)
 		}
 		r.Machine = withLink(r.Machine, float64(rate))
 	}
@@ -158,7 +162,7 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		return err
 	}
 	var rows []whatIfJSON
-	var wrong error // of the first case that is none
+	var wrong error // of the first case that is impossible
 	for _, c := range cases {
 		r, err := c.request(o, path)
 		if err != nil {
@@ -173,7 +177,7 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		case errors.As(err, &short):
 			row.Short, row.Change, row.More = short.Lines(), short.Change, short.More()
 			row.device, row.host = over(short.Device, short.DeviceLimit), over(short.Host, short.HostLimit)
-		case errors.As(err, &findings) && len(cases) > 1 && (c["batch"] != "" || c["seq"] != ""):
+		case errors.As(err, &findings) && (c["batch"] != "" || c["seq"] != ""):
 			row.Wrong = firstFinding(err)
 			wrong = cmp.Or(wrong, err)
 		case err != nil:
@@ -184,8 +188,20 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		}
 		rows = append(rows, row)
 	}
-	if wrong != nil && !slices.ContainsFunc(rows, func(r whatIfJSON) bool { return r.Wrong != rows[0].Wrong }) {
-		return wrong // the model itself is
+	if wrong != nil && !slices.ContainsFunc(rows, func(r whatIfJSON) bool { return r.Wrong == "" }) {
+		// Where it is one without these batches and lengths too, the model itself is wrong.
+		c := maps.Clone(cases[0])
+		delete(c, "batch")
+		delete(c, "seq")
+		r, err := c.request(o, path)
+		if err != nil {
+			return err
+		}
+		var l diag.List
+		var findings *diag.List
+		if _, err = planner.Choose(ctx, r, &l); errors.As(err, &findings) {
+			return err
+		}
 	}
 	slices.SortStableFunc(rows, func(a, b whatIfJSON) int {
 		switch x, y := rateOf(a), rateOf(b); {
