@@ -5,6 +5,7 @@ import (
 
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/fault"
 )
 
 // cliError is an error with an exit code and help, for what is not tied to a place in a text.
@@ -51,8 +52,13 @@ func usageErrorf(format string, args ...any) *cliError {
 	return &cliError{code: exitUsage, msg: fmt.Sprintf(format, args...)}
 }
 
-// inputErrorf is a wrong file or value, exit 1.
+// inputErrorf is a wrong file or value, exit 1, unless an error among args is the machine's.
 func inputErrorf(format string, args ...any) *cliError {
+	for _, a := range args {
+		if err, ok := a.(error); ok && fault.OfMachine(err) {
+			return machineErrorf(format, args...)
+		}
+	}
 	return &cliError{code: exitInput, msg: fmt.Sprintf(format, args...)}
 }
 

@@ -94,13 +94,22 @@ func (e *Error) Help(format string, args ...any) *Error {
 	return e
 }
 
-// Wrap sets the cause. The machine is at fault where that is a full disk, one that fails or takes
-// no writes, or a limit of the process, which then is the hint.
+// OfMachine says whether the machine is at fault: a full disk, one that fails or takes no writes, or
+// a limit of the process.
+func OfMachine(err error) bool {
+	for _, m := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.EFBIG} {
+		if errors.Is(err, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// Wrap sets the cause, and what follows from it: that the machine is at fault, and how to raise a
+// limit.
 func (e *Error) Wrap(err error) *Error {
 	e.Err = err
-	for _, m := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.EFBIG} {
-		e.Machine = e.Machine || errors.Is(err, m)
-	}
+	e.Machine = e.Machine || OfMachine(err)
 	if l := limit(err); l != "" {
 		e.Hint = l
 	}

@@ -173,6 +173,9 @@ func finish(err error, errw io.Writer) int {
 		return f.ExitCode()
 	}
 	fmt.Fprintf(errw, "error[MT0702]: %v\n", err)
+	if fault.OfMachine(err) {
+		return exitMachine
+	}
 	return exitInput
 }
 
