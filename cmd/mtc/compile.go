@@ -68,6 +68,9 @@ func (e *env) noteUnused(o *compileOptions, given func(flag string) bool) {
 	if names := o.unused(given); names != "" {
 		fmt.Fprintf(e.err, "note: %s: without effect where the placement is resident; `--placement stream` has slots\n", names)
 	}
+	if o.Recompute == "none" && given("recompute") && given("input-every") && o.InputEvery > 1 {
+		fmt.Fprint(e.err, "note: `--input-every`: without effect where nothing is recomputed\n")
+	}
 }
 
 // modelFile is the .mt given, or the only one of the working folder.

@@ -228,6 +228,15 @@ func (o *compileOptions) compiler(path string) compiler.Options {
 	}
 }
 
+// settled are the options with all that a planner chose, which chooses nothing more.
+func (o compileOptions) settled(c *compiler.Options) compileOptions {
+	o.Planned, o.Pinned = false, nil
+	o.Placement, o.Slots, o.GradSlots, o.MicroBatch, o.Groups = c.Placement, c.Slots, c.GradSlots, c.MicroBatch, c.Groups
+	o.Recompute, o.Order, o.Resident, o.DeviceWeights, o.GradHome = c.Recompute, c.Order, c.Resident, c.DeviceWeights, c.GradHome
+	o.GradPrecision, o.SaveInputs, o.SaveValues, o.HostSlots, o.InputEvery = c.GradPrecision, c.SaveInputs, c.SaveValues, c.HostSlots, c.InputEvery
+	return o
+}
+
 // bind adds the flags about building.
 func (b *builder) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&b.source, "mtc-source", "", "`DIR` of the source of mtc that programs are built from (default: found by itself)")

@@ -94,7 +94,7 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 			chosen = append(chosen, view.Chosen{Flag: "--" + r.Flag, Value: r.Value, Why: r.Why})
 		}
 	}
-	for _, c := range s.alternatives(o) {
+	for _, c := range s.alternatives(o, choice) {
 		if len(s.Plan.Tasks) > slowTasks {
 			fmt.Fprintf(e.err, "compiling with %s\n", c.flags)
 		}
@@ -103,8 +103,11 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 		if err == nil {
 			x.Step, err = sched.Predict(t.Machine, plan.Steady)
 		}
+		if alone := c.alone(ctx, path, choice, t); alone != nil && (err != nil || alone.Line.Seconds < x.Step.Line.Seconds) {
+			x.Step, err = alone, nil
+		}
 		if err != nil {
-			x.Err = firstFinding(err)
+			x.Step, x.Err = nil, firstFinding(err)
 		}
 		out = append(out, x)
 	}
@@ -162,6 +165,26 @@ func (a alternative) schedule(ctx context.Context, path string) (*view.Schedule,
 	return nil, err
 }
 
+// alone is the step where nothing else changes than the alternative itself; nil where that cannot be, or does not
+// fit. The rest chosen anew is another search than the build's, and may end with less.
+func (a alternative) alone(ctx context.Context, path string, choice *planner.Choice, t *view.Step) *view.Step {
+	if choice == nil {
+		return nil
+	}
+	sched, _, err := compiledAs(ctx, path, a.single)
+	if err != nil {
+		return nil
+	}
+	if device, host := planner.Need(sched.Plan, choice.Machine); device > choice.DeviceLimit || host > choice.HostLimit {
+		return nil
+	}
+	step, err := sched.Predict(t.Machine, plan.Steady)
+	if err != nil {
+		return nil
+	}
+	return step
+}
+
 // firstFinding is the first line of an error.
 func firstFinding(err error) string {
 	var l *diag.List
@@ -174,16 +197,21 @@ func firstFinding(err error) string {
 type alternative struct {
 	flags   string
 	options compileOptions
-	held    []string // flags of options that stay as the planner chose them, as far as that fits
+	single  compileOptions // where the planner chose: all that it chose, and this one change
+	held    []string       // flags of options that stay as the planner chose them, as far as that fits
 }
 
 // heldWhole are the options that a planner keeps beside an alternative: each other one of these is another way
 // to lower the model.
 var heldWhole = []string{"placement", "micro-batch", "recompute", "input-every", "save-values"}
 
-// alternatives are the choices next to those of a build, one change each.
-func (s *loaded) alternatives(o compileOptions) []alternative {
+// alternatives are the choices next to those of a build, one change each. choice is the planner's, if it made it.
+func (s *loaded) alternatives(o compileOptions, choice *planner.Choice) []alternative {
 	var out []alternative
+	whole := o
+	if choice != nil {
+		whole = o.settled(&choice.Options)
+	}
 	add := func(flags string, change func(o *compileOptions)) {
 		x := o
 		x.Set, x.Pinned = slices.Clone(o.Set), slices.Clone(o.Pinned)
@@ -194,7 +222,9 @@ func (s *loaded) alternatives(o compileOptions) []alternative {
 			x.Pinned = append(x.Pinned, flag)
 			slices.Sort(x.Pinned)
 		}
-		a := alternative{flags: flags, options: x}
+		a := alternative{flags: flags, options: x, single: whole}
+		a.single.Set = slices.Clone(whole.Set)
+		change(&a.single)
 		for _, f := range heldWhole {
 			values := f == "recompute" || f == "save-values" // of layers: one follows from the other
 			if f != flag && !slices.Contains(x.Pinned, f) && !(values && (flag == "recompute" || flag == "save-values" || flag == "placement")) {

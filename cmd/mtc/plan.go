@@ -49,6 +49,7 @@ func newPlanCmd(e *env) *cobra.Command {
 			if len(whatIf) > 0 {
 				return planWhatIf(cmd.Context(), e, o, path, whatIf, asJSON)
 			}
+			e.noteUnused(&o, cmd.Flags().Changed)
 			return planOne(cmd.Context(), e, o, path, asJSON)
 		},
 	}
