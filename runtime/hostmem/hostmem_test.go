@@ -1,6 +1,7 @@
 package hostmem
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 // TestAvailable: every limit on the path counts, in both versions of control groups.
 func TestAvailable(t *testing.T) {
 	const gib = 1 << 30
+	defer func(old func() int64) { addressSpace = old }(addressSpace)
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -40,6 +42,17 @@ func TestAvailable(t *testing.T) {
 			"sys/fs/cgroup/memory.max":     "2147483648\n",
 			"sys/fs/cgroup/memory.current": "1073741824\n",
 		}, gib, "memory limit of control group /"},
+		{"address space", map[string]string{
+			"rlimit":           "as 1600000000\n",
+			"proc/meminfo":     "MemAvailable:   8388608 kB\n",
+			"proc/self/status": "Name:\tp\nVmSize:\t 1000000 kB\n",
+		}, 576000000, "limit of the address space, `ulimit -v`"},
+		{"address space above what is free", map[string]string{
+			"rlimit": "as 1600000000\n", "proc/meminfo": "MemAvailable:   1048576 kB\n",
+		}, gib, "free memory of the machine"},
+		{"over the address space, and nothing else is told", map[string]string{
+			"rlimit": "as 100\n", "proc/self/status": "VmSize:\t 1 kB\n",
+		}, 0, "limit of the address space, `ulimit -v`"},
 		{"over the limit", map[string]string{
 			"proc/self/cgroup":             "0::/\n",
 			"sys/fs/cgroup/memory.max":     "100\n",
@@ -55,6 +68,10 @@ func TestAvailable(t *testing.T) {
 			if err := os.WriteFile(p, []byte(text), 0o666); err != nil {
 				t.Fatal(err)
 			}
+		}
+		addressSpace = func() int64 { return math.MaxInt64 }
+		if limit := field(filepath.Join(root, "rlimit"), "as"); limit > 0 {
+			addressSpace = func() int64 { return limit }
 		}
 		f, ok := available(root)
 		if c.bytes < 0 {

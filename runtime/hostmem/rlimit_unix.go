@@ -19,5 +19,5 @@ func rlimit(of int) int64 {
 	return int64(min(uint64(r.Cur), math.MaxInt64))
 }
 
-// addressSpace is how much a process may map, in bytes.
-func addressSpace() int64 { return rlimit(syscall.RLIMIT_AS) }
+// addressSpace is how much a process may map, in bytes; tests replace it.
+var addressSpace = func() int64 { return rlimit(syscall.RLIMIT_AS) }
