@@ -14,13 +14,22 @@ import (
 // Check says what a profile lacks or has wrong, by the name of the field; a simulation divides by its
 // rates. The least and the most of a figure are far from any machine, so that what is refused is a slip:
 // a rate in GB/s, a size in GiB, a figure that was not measured.
-func (m *Machine) Check() error { return m.check(limits{1e3, 1, false}) }
+func (m *Machine) Check() error { return m.check(limits{1e3, 1, false, true}) }
 
-// limits are the least rate and the longest delay that are taken, and whether a launch may take no time. A
-// simulation takes any that it can count in.
+// limits are the least rate and the longest delay that are taken, whether a launch may take no time, and whether
+// figures say where they are from. A simulation takes any that it can count in.
 type limits struct {
 	rate, seconds float64
 	noLaunch      bool
+	sources       bool
+}
+
+// source refuses a figure of a file that does not say where it is from; one of 0 is not known.
+func (l limits) source(name string, f Figure) error {
+	if l.sources && f.Value != 0 && strings.TrimSpace(f.Source) == "" {
+		return wrong(strings.TrimPrefix(name+".source", "."), "is empty; it says where the figure is from")
+	}
+	return nil
 }
 
 func (l limits) bytes() within { return within{l.rate, 1e18, false, "bytes a second"} }
@@ -111,6 +120,9 @@ func (m *Machine) checkFigures(l limits) error {
 		if err := f.check(f.name, f.Value); err != nil {
 			return err
 		}
+		if err := l.source(f.name, f.Figure); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -165,6 +177,9 @@ func (r *Rates) check(l limits) error {
 		if err := f.check(f.name, f.Value); err != nil {
 			return err
 		}
+		if err := l.source(f.name, f.Figure); err != nil {
+			return err
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Kernels)) {
 		c := r.Kernels[name]
@@ -175,9 +190,15 @@ func (r *Rates) check(l limits) error {
 	return nil
 }
 
+// maxSize is the most that a side of a product is.
+const maxSize = 1 << 40
+
 func (t *Table) check(l limits, forms []string) error {
 	if len(t.Points) == 0 {
 		return wrong("", "has no points")
+	}
+	if err := l.source("", Figure{1, t.Source}); err != nil {
+		return err
 	}
 	for i, p := range t.Points {
 		if !slices.Contains(forms, p.Form) {
@@ -185,6 +206,8 @@ func (t *Table) check(l limits, forms []string) error {
 		}
 		if n := min(p.M, p.N, p.K); n < 1 {
 			return wrong(fmt.Sprintf("points[%d]", i), "has sizes %d, %d and %d; each is at least 1", p.M, p.N, p.K)
+		} else if n := max(p.M, p.N, p.K); n > maxSize {
+			return wrong(fmt.Sprintf("points[%d]", i), "has a size of %d; each is at most %d", n, int64(maxSize))
 		}
 		if err := l.flops().check(fmt.Sprintf("points[%d].rate", i), p.Rate); err != nil {
 			return err
@@ -197,9 +220,12 @@ func (c *Curve) check(l limits) error {
 	if len(c.Points) == 0 {
 		return wrong("", "has no points")
 	}
+	if err := l.source("", Figure{1, c.Source}); err != nil {
+		return err
+	}
 	for i, p := range c.Points {
-		if p.Bytes < 1 || i > 0 && p.Bytes <= c.Points[i-1].Bytes {
-			return wrong(fmt.Sprintf("points[%d].bytes", i), "is %d; they begin at 1 and ascend", p.Bytes)
+		if p.Bytes < 1 || p.Bytes > 1<<60 || i > 0 && p.Bytes <= c.Points[i-1].Bytes {
+			return wrong(fmt.Sprintf("points[%d].bytes", i), "is %d; they begin at 1 and ascend, to 2^60 at most", p.Bytes)
 		}
 		if err := l.bytes().check(fmt.Sprintf("points[%d].rate", i), p.Rate); err != nil {
 			return err

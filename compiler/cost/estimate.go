@@ -29,7 +29,7 @@ type funcKey struct {
 }
 
 func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
-	if err := m.check(limits{1e-3, 100, true}); err != nil {
+	if err := m.check(limits{rate: 1e-3, seconds: 100, noLaunch: true}); err != nil {
 		return nil, err
 	}
 	precision := p.Precision
@@ -38,7 +38,7 @@ func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
 	}
 	r := m.Rates[precision]
 	if r == nil {
-		return nil, fmt.Errorf("machine %s: it has no rates for %s", m.Name, precision)
+		return nil, fmt.Errorf("machine %s%s: it has no rates for %s", m.Name, m.where(), precision)
 	}
 	c := &pricer{p: p, w: w, m: m, rates: r, times: 1, cache: map[funcKey]Estimate{}}
 	c.squares = plan.BufID(slices.IndexFunc(p.Buffers, func(b plan.Buffer) bool { return b.Name == "squares" }))

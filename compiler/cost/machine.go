@@ -15,6 +15,9 @@ type Machine struct {
 	HostMemory   Figure `json:"host_memory"`   // bytes a process may take on the host; on a CPU both are one memory
 	Cores        Figure `json:"cores"`         // of the host, for the optimizer
 
+	// Path is the file that it was read from; "" for one that ships.
+	Path string `json:"-"`
+
 	// Rates are the device's, by what it computes in: "f32", "bf16".
 	Rates map[string]*Rates `json:"rates"`
 	Link  Link              `json:"link"`

@@ -97,6 +97,7 @@ func Cached(target string) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	m.Path = path
 	return m, nil
 }
 
@@ -134,7 +135,16 @@ func Find(name, target string) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a profile of a machine: %w", name, err)
 	}
+	m.Path = name
 	return m, nil
+}
+
+// where is a profile's file, for errors.
+func (m *Machine) where() string {
+	if m.Path == "" {
+		return ""
+	}
+	return " (" + m.Path + ")"
 }
 
 // unread is the error of a profile that cannot be read.

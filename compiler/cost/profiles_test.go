@@ -125,13 +125,17 @@ func TestCheck(t *testing.T) {
 		{"has no name", func(m *Machine) { m.Name = " " }},
 		{"product.points[0].form is", func(m *Machine) { m.Rates["f32"].Product.Points[0].Form = "ntt" }},
 		{"no rates", func(m *Machine) { m.Rates = nil }},
+		{"link.h2d.source is empty", func(m *Machine) { m.Link.H2D.Source = " " }},
+		{"rates.f32.launch.source is empty", func(m *Machine) { m.Rates["f32"].Launch.Source = "" }},
+		{"rates.f32.product.source is empty", func(m *Machine) { m.Rates["f32"].Product.Source = "" }},
+		{"has a size of 4611686018427387904", func(m *Machine) { m.Rates["f32"].Product.Points[0].M = 1 << 62 }},
 		{"rates.f16", func(m *Machine) { m.Rates["f16"] = m.Rates["f32"] }},
 		{"rates.f32 is empty", func(m *Machine) { m.Rates["f32"] = nil }},
 		{"rates.f32.product has no points", func(m *Machine) { m.Rates["f32"].Product.Points = nil }},
 		{"rates.f32.attention.points[0] has sizes", func(m *Machine) { m.Rates["f32"].Attention.Points[0].K = 0 }},
 		{"rates.f32.kernels.x has no points", func(m *Machine) { m.Rates["f32"].Kernels = map[string]Curve{"x": {}} }},
 		{"rates.f32.kernels.x.points[1].bytes", func(m *Machine) {
-			m.Rates["f32"].Kernels = map[string]Curve{"x": {Points: []Size{{2, 1e9}, {2, 1e9}}}}
+			m.Rates["f32"].Kernels = map[string]Curve{"x": {Source: "x", Points: []Size{{2, 1e9}, {2, 1e9}}}}
 		}},
 		{"host.threads[1].threads", func(m *Machine) { m.Host.Threads = []Threads{{4, 1e9}, {2, 1e9}} }},
 	} {
@@ -237,7 +241,7 @@ func TestProfileFiles(t *testing.T) {
 }
 
 func TestRateBySize(t *testing.T) {
-	c := Curve{Points: []Size{{1 << 10, 100}, {1 << 20, 20}}}
+	c := Curve{Source: "x", Points: []Size{{1 << 10, 100}, {1 << 20, 20}}}
 	for bytes, want := range map[int64]float64{1: 100, 1 << 10: 100, 1 << 15: 60, 1 << 20: 20, 1 << 40: 20} {
 		if got := c.rate(bytes); got < want-1e-9 || got > want+1e-9 {
 			t.Errorf("%d bytes: %v, want %v", bytes, got, want)
