@@ -34,3 +34,12 @@ func TestProgramsThatDoNotStart(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainArg: a folder whose name looks like a flag reaches a program as a folder.
+func TestPlainArg(t *testing.T) {
+	for given, want := range map[string]string{"./-out": "./-out", "-out": "./-out", "a/../-b/": "./-b", "runs/x": "runs/x", "/-a": "/-a", ".": "."} {
+		if got := filepath.ToSlash(plainArg(given)); got != want {
+			t.Errorf("%s: %s, want %s", given, got, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,13 +35,22 @@ func newGenerateCmd(e *env) *cobra.Command {
 	return cmd
 }
 
+// plainArg is a path as a program takes it for no flag, whatever it begins with.
+func plainArg(path string) string {
+	path = filepath.Clean(path)
+	if strings.HasPrefix(path, "-") {
+		path = "." + string(filepath.Separator) + path
+	}
+	return path
+}
+
 // runFolder is the run given, or the newest one of ./runs.
 func runFolder(args []string) (string, error) {
 	if len(args) == 1 {
 		if _, err := os.Stat(args[0]); err != nil {
 			return "", inputErrorf("%s cannot be read: %v", args[0], reasonOf(err)).hint("give the --out folder of a run")
 		}
-		return filepath.Clean(args[0]), nil
+		return plainArg(args[0]), nil
 	}
 	found, err := filepath.Glob(filepath.Join("runs", "*", "run.json"))
 	if err != nil || len(found) == 0 {

@@ -187,7 +187,7 @@ func (r *runner) target(args []string) (path string, isFile bool, err error) {
 		if err != nil {
 			return "", false, inputErrorf("%s cannot be read: %v", args[0], reasonOf(err)).hint("name a build folder or a .mt")
 		}
-		return filepath.Clean(args[0]), !info.IsDir(), nil
+		return plainArg(args[0]), !info.IsDir(), nil
 	}
 	if dir := newestBuild("build"); dir != "" {
 		return dir, false, nil
