@@ -232,7 +232,15 @@ func (b *builder) summary(e *env, res *compiler.Result, files map[string][]byte,
 	p := res.Plan
 	fmt.Fprintf(e.out, "%s: %s parameters in %d units\n", p.Model, telemetry.Group(p.NumParams), len(p.Units))
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(e.out, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+		text := fmt.Sprintf(format, args...)
+		if name == "" || name == "wrote" || name == "program" { // names of files stay whole
+			fmt.Fprintf(e.out, "  %-10s %s\n", name, text)
+			return
+		}
+		for _, line := range wrapped(text, 66) {
+			fmt.Fprintf(e.out, "  %-10s %s\n", name, line)
+			name = ""
+		}
 	}
 	if p.LoRA.On() {
 		row("adapters", "%s", program.AdaptersText(p))

@@ -26,6 +26,7 @@ func TestReportsAreNarrow(t *testing.T) {
 	}
 	nano, stream, moe := build("nano", "resident"), build("nano", "stream"), build("et_moe_nano", "stream")
 	lines := [][]string{{"diff", nano, stream}, {"diff", nano, moe, "--all"}, {"doctor"}, {"ops"}, {"explain"},
+		{"compile", model("qwen2.5-7b-lora"), "--no-build", "-o", filepath.Join(dir, "lora")},
 		{"plan", model("nano"), "--what-if", "gpu=h200", "--what-if", "batch=65536,131072", "--what-if", "host=64GiB"}}
 	for _, b := range []string{nano, stream, moe} {
 		lines = append(lines, []string{"inspect", b}, []string{"inspect", b, "--memory"}, []string{"inspect", b, "--task", "3"}, []string{"inspect", b, "--list", "steady"},

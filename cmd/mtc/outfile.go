@@ -69,6 +69,9 @@ func writeKind(path string, kind outKind, write func(io.Writer) error) error {
 
 // canWriteOut says why writeKind would fail, before the work for it begins.
 func canWriteOut(path string, kind outKind) error {
+	if path == "-" {
+		return errDash
+	}
 	if err := kind.mayReplace(path); err != nil {
 		return err
 	}
@@ -116,8 +119,14 @@ func isStdout(info fs.FileInfo) bool {
 	return err == nil && os.SameFile(info, out)
 }
 
+// errDash refuses a name that other programs take for their output, and that a file can have.
+var errDash = errors.New("it is `-`")
+
 // outError words what writeKind or canWriteOut returned.
 func outError(path string, err error) error {
+	if errors.Is(err, errDash) {
+		return usageErrorf("`-` is no name of an output").hint("`/dev/stdout` is the standard output, and `./-` a file of that name")
+	}
 	var kept *keptError
 	if errors.As(err, &kept) {
 		return inputErrorf("%s is not written: %s", path, kept.why).hint("give another file, or move that one away first")

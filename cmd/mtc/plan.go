@@ -175,7 +175,11 @@ func writePlan(w io.Writer, c *planner.Choice) {
 		}
 	}
 	fmt.Fprintf(w, "%s (%s): %s parameters, on %s\n", p.Model, p.Source, telemetry.Group(p.NumParams), c.Machine.Name)
-	row("machine", "%s", c.Machine.Title)
+	title := c.Machine.Title
+	if r.HostLimit > 0 && r.HostLimit != int64(c.Machine.HostMemory.Value) {
+		title += "; planned with " + telemetry.Bytes(r.HostLimit) + " of host memory"
+	}
+	row("machine", "%s", title)
 	if r.Load != "" {
 		row("warning", "%s while the machine was measured: its figures are too low", r.Load)
 	}
