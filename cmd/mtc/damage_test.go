@@ -56,7 +56,7 @@ func readings(t *testing.T) []reading {
 		t.Fatal(err)
 	}
 	profile := &telemetry.Profile{Version: telemetry.ProfileVersion, Model: s.Plan.Model, Hash: s.Plan.Hash, Tasks: len(s.Plan.Tasks),
-		Unit: "ns", Device: "cpu", Untimed: []float64{1, 2}, Steps: []telemetry.ProfileStep{{Step: 3, List: "steady", Seconds: 1}}}
+		Unit: "ns", Target: "cpu", Device: "cpu", Untimed: []float64{1, 2}, Steps: []telemetry.ProfileStep{{Step: 3, List: "steady", Seconds: 1}}}
 	steady := s.Plan.Lists[plan.Steady]
 	for i := steady.Start; i < steady.End; i++ {
 		at := int64(i-steady.Start) * 1e6

@@ -98,7 +98,7 @@ func TestInspectErrors(t *testing.T) {
 		{[]string{dir, "--task", "99999"}, exitUsage, "there is no task 99999"},
 		{[]string{dir, "--list", "steedy"}, exitUsage, "did you mean `steady`"},
 		{[]string{dir, "--json", "--memory"}, exitUsage, "json"},
-		{[]string{"../../models/nano.mt"}, exitInput, "not a schedule"},
+		{[]string{"../../models/nano.mt"}, exitInput, "not a build of one"},
 	} {
 		_, errs, code := inspected(t, c.args...)
 		if code != c.code || !strings.Contains(errs, c.want) {
