@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -174,6 +175,30 @@ func (s *started) signal(sig os.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// stop stops it, and waits until it does nothing any more: a thread that is in the system goes on to its end.
+func (s *started) stop() {
+	s.t.Helper()
+	s.signal(syscall.SIGSTOP)
+	threads := fmt.Sprintf("/proc/%d/task", s.cmd.Process.Pid)
+	for {
+		running := 0
+		entries, err := os.ReadDir(threads)
+		if err != nil {
+			s.t.Skip("the system does not tell whether a process has stopped")
+		}
+		for _, e := range entries {
+			text, _ := os.ReadFile(filepath.Join(threads, e.Name(), "stat"))
+			if _, rest, ok := strings.Cut(string(text), ") "); ok && !strings.HasPrefix(rest, "T") {
+				running++
+			}
+		}
+		if running == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -160,7 +160,7 @@ func (s *site) noValue() {
 	}
 	d := s.expected("%s", what)
 	switch {
-	case s.foreignPair(d, s.prev.text, s.tok.text):
+	case s.prev.end == s.tok.start && s.foreignPair(d, s.prev.text, s.tok.text):
 	case s.tok.kind == kEOF && s.prev.kind == kOp && s.open == "":
 		d.Hint("a line breaks only inside brackets: put the expression in parentheses to go on")
 	case s.tok.is("["):

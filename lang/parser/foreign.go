@@ -38,7 +38,7 @@ func (s *site) foreignWord(next *token) string {
 
 // foreignAfter hints at what other languages write behind a value.
 func (s *site) foreignAfter(d *diag.Diagnostic) {
-	if next := s.next(); s.tok.kind == kOp { // in brackets the grammar steps back to the operator
+	if next := s.next(); s.tok.kind == kOp && next.start == s.tok.end { // in brackets the grammar steps back to the operator
 		s.foreignPair(d, s.tok.text, next.text)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
@@ -55,7 +56,8 @@ func (s *session) refound() (err error) {
 		if _, err := os.Lstat(s.out); err != nil {
 			break
 		}
-		if entries, err := os.ReadDir(s.out); err == nil && len(entries) == 0 {
+		// The steps since have begun their lines anew in a folder that is empty but for them.
+		if entries, err := os.ReadDir(s.out); err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return filepath.Ext(e.Name()) != ".jsonl" }) {
 			break
 		}
 		s.out = fmt.Sprintf("%s-%d", name, n)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/megatrain/mtc/runtime/checkpoint"
@@ -357,7 +358,7 @@ func (s *session) save(st engine.State) (err error) {
 		if err = s.hold(st); err == nil {
 			err = s.write(st)
 		}
-		if !errors.Is(err, os.ErrNotExist) {
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			break
 		}
 	}

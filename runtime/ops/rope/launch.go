@@ -9,7 +9,7 @@ type ForwardArgs struct {
 	Starts      device.Ptr // i32 [Rows]: where the document of a row begins, which is position 0; nil: 0
 	Rows        int
 	Seq, Pos    int // row r stands at position Pos + r % Seq - Starts[r]
-	D, HD, Dims int // of each head the first Dims elements turn
+	D, HD, Dims int // of each head the first Dims elements turn, 0: all
 	Interleaved bool
 }
 
@@ -31,7 +31,7 @@ type BackwardArgs struct {
 	Starts      device.Ptr // i32 [Rows]; nil: 0
 	Rows        int
 	Seq, Pos    int
-	D, HD, Dims int // of each head the first Dims elements turn
+	D, HD, Dims int // of each head the first Dims elements turn, 0: all
 	Interleaved bool
 }
 
@@ -46,6 +46,9 @@ func Backward(q device.Queue, a BackwardArgs) {
 }
 
 func ints(rows, seq, pos, d, hd, dims int, interleaved bool) [device.MaxInts]int64 {
+	if dims == 0 {
+		dims = hd
+	}
 	layout := int64(0)
 	if interleaved {
 		layout = 1
