@@ -57,7 +57,7 @@ func (s *session) refound() (err error) {
 			break
 		}
 		// The steps since have begun their lines anew in a folder that is empty but for them.
-		if entries, err := os.ReadDir(s.out); err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return filepath.Ext(e.Name()) != ".jsonl" }) {
+		if entries, err := os.ReadDir(s.out); err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != metricsFile && e.Name() != RoutingFile }) {
 			break
 		}
 		s.out = fmt.Sprintf("%s-%d", name, n)
