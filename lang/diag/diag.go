@@ -103,6 +103,9 @@ func (l *List) add(sev Severity, code string, span source.Span, format string, a
 	return d
 }
 
+// Add adds a finding.
+func (l *List) Add(d *Diagnostic) { l.items = append(l.items, d) }
+
 // Append adds the findings of another list.
 func (l *List) Append(other *List) { l.items = append(l.items, other.items...) }
 

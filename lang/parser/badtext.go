@@ -20,7 +20,7 @@ func (s *scanner) checkText(start, end int, in string) bool {
 			continue
 		}
 		good = false
-		s.errorf("MT0103", s.span(i, i+n), "%s in %s", describeBad(s.text[i:i+n]), in).Hint("delete it")
+		s.strange(kindOfBad(s.text[i:i+n]), i, i+n, "%s in %s", describeBad(s.text[i:i+n]), in).Hint("delete it")
 		i += n
 	}
 	return good
@@ -43,6 +43,14 @@ func badRun(b []byte) int {
 		n += size
 	}
 	return n
+}
+
+// kindOfBad is the same for bad bytes that have one cause: all that are no UTF-8, or one control character.
+func kindOfBad(b []byte) string {
+	if r, size := utf8.DecodeRune(b); r != utf8.RuneError || size > 1 {
+		return string(r)
+	}
+	return "invalid UTF-8"
 }
 
 // describeBad names a run of bad bytes.
@@ -81,14 +89,14 @@ func (s *scanner) unknown() {
 	rest := s.text[s.pos:]
 	if n := badRun(rest); n > 0 {
 		s.pos += n
-		s.errorf("MT0103", s.span(start, s.pos), "%s", describeBad(rest[:n])).Hint("delete it")
+		s.strange(kindOfBad(rest[:n]), start, s.pos, "%s", describeBad(rest[:n])).Hint("delete it")
 		s.emit(kBad, start, s.pos)
 		return
 	}
 	r, size := utf8.DecodeRune(rest)
 	if r == '#' {
 		s.pos += lineLen(rest)
-		s.errorf("MT0103", s.span(start, start+1), "unknown character `#`").Hint("a comment starts with `//`")
+		s.strange("#", start, start+1, "unknown character `#`").Hint("a comment starts with `//`")
 		s.emit(kBad, start, s.pos)
 		s.toks[len(s.toks)-1].rest = true
 		return
@@ -100,7 +108,7 @@ func (s *scanner) unknown() {
 	if !unicode.IsPrint(r) {
 		what = fmt.Sprintf("unknown character U+%04X", r)
 	}
-	d := s.errorf("MT0103", s.span(start, s.pos), "%s", what)
+	d := s.strange(string(r), start, s.pos, "%s", what)
 	if h := charHint[r]; h != "" {
 		d.Hint("%s", h)
 	}

@@ -128,14 +128,20 @@ func (p *parser) span(start, end int) source.Span {
 
 // errorf reports an error, until there are too many. The result is never nil.
 func (p *parser) errorf(code string, span source.Span, format string, args ...any) *diag.Diagnostic {
+	d := new(diag.List).Errorf(code, span, format, args...)
+	p.report(d)
+	return d
+}
+
+// report adds an error to those of the file, until there are too many.
+func (p *parser) report(d *diag.Diagnostic) {
 	p.failed = true
 	p.errors++
 	if p.errors > maxErrors {
-		return &diag.Diagnostic{}
+		return
 	}
-	d := p.diags.Errorf(code, span, format, args...)
+	p.diags.Add(d)
 	if p.errors == maxErrors {
 		d.Note("further errors in this file are not shown")
 	}
-	return d
 }

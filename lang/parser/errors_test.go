@@ -24,6 +24,15 @@ var slips = []struct{ in, text, code, message string }{
 	{"stmt", "y = a «#» 3 @ 4", "MT0103", "unknown character `#`"},
 	{"stmt", "y = f(«'»a)", "MT0103", "unknown character `'`"},
 	{"file", "«\xff\xfe»m\x00o\x00", "MT0103", "UTF-16"},
+	{"file", "«m\x00»o\x00d\x00", "MT0103", "UTF-16"},
+	{"file", "«\x00m»\x00o\x00d", "MT0103", "UTF-16"},
+	// What stands in many places is one fault.
+	{"file", "model m {«\r»  init zero\r  // a\r  forward(tokens) {\r  }\r}\r", "MT0103", "6 times carriage return without a line feed"},
+	{"file", "// a«\r»\r\nmodel m {\r\r\n}\r\r\n", "MT0103", "3 times carriage return without a line feed"},
+	{"file", "model m {\n«\u00a0\u00a0»init zero\n\u00a0\u00a0forward(tokens) {\n\u00a0\u00a0\u00a0\u00a0return head: linear(x, 2)\n\u00a0\u00a0}\n}\n", "MT0103", "unknown character U+00A0"},
+	{"file", "model m(«größe» = 3, D = größe) {\n  forward(tokens) {\n    return head: linear(größe, größe)\n  }\n}\n", "MT0103", "letters outside a to z"},
+	{"file", "// lapt«\xf6»p\n// \xfc, \xf6\r\nmodel m {\n  // \xf6\n}\n", "MT0103", "invalid UTF-8 (byte 0xF6) in a comment"},
+	{"file", "«#» a\nmodel m { # b\n  # c\n}\n", "MT0103", "unknown character `#`"},
 	// Strings and numbers.
 	{"stmt", "y = f(«\"»abc)", "MT0105", "does not end on its line"},
 	{"stmt", "y = f(\"a«\\d»b\")", "MT0105", "`\\d` means nothing in a string"},

@@ -17,6 +17,8 @@ type scanner struct {
 	nl    bool // a line break, or the start of the text, came before
 	toks  []token
 	depth depthCounter
+	said  []*repeated // characters that mean nothing, in the order of their first places
+	kinds map[string]*repeated
 }
 
 // scan makes the tokens of the file, the last one kEOF. It is false when the file is refused.
@@ -27,14 +29,14 @@ func (p *parser) scan() ([]token, bool) {
 			Hint("a .mt file holds a model's text; data and weights are named in it by path")
 		return nil, false
 	}
-	s := &scanner{parser: p, text: text, nl: true, toks: make([]token, 0, len(text)/4+1)}
+	s := &scanner{parser: p, text: text, nl: true, kinds: map[string]*repeated{}, toks: make([]token, 0, len(text)/4+1)}
 	switch {
 	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")):
 		s.pos = 3
-	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
-		p.errorf("MT0103", p.span(0, 2), "the file is UTF-16, a .mt file is UTF-8").Hint("save the file as UTF-8")
+	case p.otherText(text):
 		return nil, false
 	}
+	defer s.sumUp()
 	for s.pos < len(s.text) {
 		if !s.next() {
 			return nil, false
@@ -175,7 +177,7 @@ func (s *scanner) word() {
 	text := string(s.text[start:s.pos])
 	switch {
 	case !plain:
-		s.errorf("MT0103", s.span(start, s.pos), "`%s` has letters outside a to z", text).
+		s.strange(text, start, s.pos, "`%s` has letters outside a to z", text).
 			Hint("names are made of ASCII letters, digits and `_`")
 		s.emit(kBad, start, s.pos)
 	case reserved[text]:
