@@ -94,6 +94,9 @@ func (s *site) report() {
 		s.reservedName()
 	case s.isReservedName(&next):
 		s.reservedName()
+	case s.prev.is(":") && s.at == 2 && (s.p.place == inTrain || s.p.place == inPreset):
+		s.p.errorf("MT0101", s.prev.span(s.p.file), "expected `=` after `%s`, found `:`", first.text).
+			Hint("write `%s = ...`", first.text)
 	case s.prev.is(":"):
 		s.p.errorf("MT0111", s.span(), "a label names a call, found %s", describe(&s.tok)).
 			Hint("`up: linear(h, F)` names the weights of a call; a value gets its name with `=`")
@@ -170,7 +173,7 @@ func (s *site) next() token {
 
 // name reports what should be `NAME = value`.
 func (s *site) name() {
-	if s.tok.kind == kIdent {
+	if s.tok.isName() {
 		s.step()
 		s.expected("`=` after `%s`", s.prev.text)
 		return

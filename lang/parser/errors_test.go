@@ -70,6 +70,8 @@ var slips = []struct{ in, text, code, message string }{
 	{"stmt", "y = (a «=» b)", "MT0101", ""},
 	{"stmt", "y = 3 + «block»", "MT0110", "`block` is a reserved word"},
 	// Labels.
+	{"file", "train {\n  steps«:» 10\n}", "MT0101", "expected `=` after `steps`, found `:`"},
+	{"file", "model m {\n  preset a { D«:» 10 }\n}", "MT0101", "expected `=` after `D`, found `:`"},
 	{"stmt", "y = up: «x»", "MT0111", "a label names a call, found `x`"},
 	{"stmt", "y = up: «3»", "MT0111", "a label names a call, found `3`"},
 	{"stmt", "y = up: «(»f(x))", "MT0111", "a label names a call, found `(`"},

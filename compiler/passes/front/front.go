@@ -66,6 +66,7 @@ type State struct {
 	bound     map[*ast.Call]bool // blocks as values
 	values    map[string]bool    // names of blocks that are values
 	told      map[source.Span]bool
+	unknowns  map[unknownKey]*unknownName
 	allWords  []string
 	allCtors  []op.Ctor
 	// constants
@@ -96,6 +97,7 @@ func New(in Input, diags *diag.List) *State {
 		assigned:  map[assignKey]bool{},
 		bound:     map[*ast.Call]bool{},
 		values:    map[string]bool{},
+		unknowns:  map[unknownKey]*unknownName{},
 		nodes:     map[*ir.Node]*nodeInfo{},
 		params:    map[string]*ir.Param{},
 	}

@@ -18,6 +18,7 @@ var builtins = map[string]string{
 // are not called too, and checks the arguments of every call against its callee.
 func Names(s *State) {
 	s.labels = map[*ast.Model]*labelSet{}
+	defer s.noteUnknown()
 	for _, f := range s.Files {
 		for _, m := range ownModels(f) {
 			if m.Instance != nil {

@@ -333,7 +333,7 @@ func (n *names) ident(e *ast.Ident, p *op.Param) {
 			return
 		}
 	}
-	d := s.errorf(codeUnknown, e.Span, "%s", what)
+	d := s.unknown(n.model, e.Span, what)
 	if p != nil && p.Kind == textKind {
 		d.Hint("a path stands in quotes: `\"%s\"`", name)
 		return

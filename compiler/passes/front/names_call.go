@@ -161,7 +161,7 @@ func (n *names) unknownCallee(c *ast.Call, p *op.Param, cands []string) {
 	case p == nil:
 		what = "there is no op, block or function `" + name + "`"
 	}
-	d := s.errorf(codeUnknown, c.Callee.Span, "%s", what)
+	d := s.unknown(n.model, c.Callee.Span, what)
 	if s.full() {
 		return
 	}
