@@ -50,7 +50,7 @@ func (d *Device) Alloc(m device.Memory, bytes int64) (device.Ptr, error) {
 		err = d.allocHost(&a, n+1)
 	}
 	if err != nil {
-		return device.Ptr{}, err
+		return device.Ptr{}, d.told("the allocation of memory", err)
 	}
 	d.arenas[n+1] = a
 	d.n.Store(n + 1)
@@ -61,12 +61,12 @@ func (d *Device) allocDevice(a *arena) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := d.bind(); err != nil {
-		return cannotUse(d.name, err)
+		return err
 	}
 	p, err := cu.MemAlloc(max(a.size, 16))
 	if err != nil {
 		if codeOf(err) != codeOutOfMemory {
-			return cannotUse(d.name, err)
+			return called("cuMemAlloc", err)
 		}
 		free, total := d.Free()
 		return &device.MemoryError{Memory: device.DeviceMemory, Want: a.size, Have: free,
@@ -74,9 +74,9 @@ func (d *Device) allocDevice(a *arena) error {
 	}
 	a.addr = uint64(p)
 	if err := cu.MemsetD8(p, 0, max(a.size, 16)); err != nil {
-		return cannotUse(d.name, err)
+		return called("cuMemsetD8", err)
 	}
-	return cu.Synchronize()
+	return called("cuCtxSynchronize", cu.Synchronize())
 }
 
 func (a *arena) release(d *Device) {

@@ -225,6 +225,7 @@ const (
 	compute32F         = 68
 	compute32FPedantic = 69
 	notSupported       = 15
+	blasNoMemory       = 3
 )
 
 var openBlas = sync.OnceValue(func() error {
@@ -256,7 +257,7 @@ func (d *Device) blas() (*blas, error) {
 	}
 	b := &blas{}
 	if rc := C.lt_create(&b.handle); rc != 0 {
-		return nil, blasError(rc)
+		return nil, d.told("the start of cuBLASLt", blasError(rc))
 	}
 	d.lt = b
 	return b, nil

@@ -47,16 +47,16 @@ func (d *Device) Marks(lanes []device.Lane) (device.Marks, error) {
 		if l == device.Host {
 			continue
 		}
-		if err := result(C.timing_event(&m.events[i])); err != nil {
+		if err := result("cuEventCreate", C.timing_event(&m.events[i])); err != nil {
 			m.Close()
-			return nil, fmt.Errorf("event %d of %d to keep the time: %w", i, len(lanes), err)
+			return nil, d.told(fmt.Sprintf("the start of a clock, event %d of %d", i, len(lanes)), err)
 		}
 	}
-	if err := result(C.timing_event(&m.base)); err != nil {
+	if err := result("cuEventCreate", C.timing_event(&m.base)); err != nil {
 		m.Close()
-		return nil, err
+		return nil, d.told("the start of a clock", err)
 	}
-	return m, m.align()
+	return m, d.told("the start of a clock", m.align())
 }
 
 // align finds the host's time of the base event. The event happens between its record and the
@@ -134,8 +134,8 @@ func (m *marks) Read() ([]int64, error) {
 			continue
 		}
 		var ms C.float
-		if err := result(C.elapsed(from[l], m.events[i], &ms)); err != nil {
-			return nil, err
+		if err := result("cuEventElapsedTime", C.elapsed(from[l], m.events[i], &ms)); err != nil {
+			return nil, m.dev.told("the reading of a clock", err)
 		}
 		at := base[l] + float64(ms)
 		out[i] = int64(at * 1e6)

@@ -139,7 +139,7 @@ func New(o Options) (*Device, error) {
 	dev := cu.Device(o.Ordinal)
 	shared, err := dev.Attribute(attrSharedOptin)
 	if err != nil {
-		return nil, cannotUse(info.Name, err)
+		return nil, cannotUse(info.Name, called("cuDeviceGetAttribute", err))
 	}
 	d.maxShared = int32(shared)
 	d.target = device.Target{Major: info.Major, Minor: info.Minor, Shared: d.maxShared, F32: o.F32}
@@ -162,13 +162,17 @@ func New(o Options) (*Device, error) {
 		}
 	}
 	if d.own, err = cu.MakeStream(cu.NonBlocking); err != nil {
-		return nil, cannotUse(info.Name, err)
+		return nil, cannotUse(info.Name, called("cuStreamCreate", err))
 	}
 	d.copies = handleOfStream(d.own)
 	// A wait for what has happened shows whether there are waits on memory. The driver's
 	// attribute of that name is about an older interface.
 	if !d.noWaits {
-		d.noWaits = d.waitValue(d.streams[0].handle, d.host.counterAt, 0) != nil
+		err := d.waitValue(d.streams[0].handle, d.host.counterAt, 0)
+		if sticky(codeOf(err)) {
+			return nil, cannotUse(info.Name, err)
+		}
+		d.noWaits = err != nil
 	}
 	d.streams[device.Compute].startTrail()
 	d.times.open = time.Since(began)
@@ -196,12 +200,12 @@ func primary(ordinal int) (cu.CUContext, error) {
 	// Where cores are few, waiting must not take one.
 	if runtime.NumCPU() <= 4 {
 		if err := dev.SetPrimaryCtxFlags(cu.SchedBlockingSync); err != nil {
-			return cu.CUContext{}, err
+			return cu.CUContext{}, called("cuDevicePrimaryCtxSetFlags", err)
 		}
 	}
 	c, err := dev.RetainPrimaryCtx()
 	if err != nil {
-		return cu.CUContext{}, err
+		return cu.CUContext{}, called("cuDevicePrimaryCtxRetain", err)
 	}
 	if contexts.of == nil {
 		contexts.of = map[int]cu.CUContext{}
@@ -222,18 +226,24 @@ func (d *Device) Name() string {
 // Threads is how many goroutines the host lane's kernels use.
 func (d *Device) Threads() int { return d.pool.Threads() }
 
-// Free is the device memory that is left, and all there is, in bytes.
+// Free is the device memory that is left, and all there is, in bytes. Of a GPU that does not say it is all: what
+// is asked of it next tells why.
 func (d *Device) Free() (free, total int64) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if d.bind() != nil {
-		return 0, d.total
-	}
-	free, total, err := cu.MemInfo()
+	free, total, err := d.memory()
 	if err != nil {
-		return 0, d.total
+		return d.total, d.total
 	}
 	return free, total
+}
+
+func (d *Device) memory() (free, total int64, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.bind(); err != nil {
+		return 0, d.total, err
+	}
+	free, total, err = cu.MemInfo()
+	return free, total, called("cuMemGetInfo", err)
 }
 
 // Queue returns the queue of a lane.

@@ -225,15 +225,18 @@ func driverStatus() (code int, why string) {
 	return code, C.GoString(c)
 }
 
-// driverError is a result of the driver that is not success.
-type driverError int
+// driverError is a result of the driver that is not success, and the call that gave it.
+type driverError struct {
+	call string
+	code int
+}
 
 func (e driverError) Error() string {
-	name, text := C.error_name(C.int(e)), C.error_text(C.int(e))
+	name, text := C.error_name(C.int(e.code)), C.error_text(C.int(e.code))
 	if name == nil || text == nil {
-		return fmt.Sprintf("CUDA error %d", int(e))
+		return fmt.Sprintf("%s: CUDA error %d", e.call, e.code)
 	}
-	return fmt.Sprintf("%s (%s)", C.GoString(text), C.GoString(name))
+	return fmt.Sprintf("%s: %s (%s)", e.call, C.GoString(text), C.GoString(name))
 }
 
 // Results that are told apart.
@@ -242,18 +245,26 @@ const (
 	codeNoDevice    = 100
 )
 
-func result(rc C.int) error {
+func result(call string, rc C.int) error {
 	if rc == 0 {
 		return nil
 	}
-	return driverError(rc)
+	return driverError{call, int(rc)}
+}
+
+// called names the call of an error of cu, which does not.
+func called(call string, err error) error {
+	if code := codeOf(err); code != 0 {
+		return driverError{call, code}
+	}
+	return err
 }
 
 // codeOf is the driver's code of an error of cu or of this package, 0 for others.
 func codeOf(err error) int {
 	var e driverError
 	if errors.As(err, &e) {
-		return int(e)
+		return e.code
 	}
 	for ; err != nil; err = errors.Unwrap(err) {
 		// cu's results are of an unexported type of ints.
@@ -265,44 +276,44 @@ func codeOf(err error) int {
 }
 
 func (d *Device) launchNow(s *stream, f functionHandle, x, y, z, threads, shared int32, b *block) error {
-	return result(C.launch(d.ctx, s.handle, f, C.uint(x), C.uint(y), C.uint(z), C.uint(threads), C.uint(shared), (*C.block_t)(unsafe.Pointer(b))))
+	return result("cuLaunchKernel", C.launch(d.ctx, s.handle, f, C.uint(x), C.uint(y), C.uint(z), C.uint(threads), C.uint(shared), (*C.block_t)(unsafe.Pointer(b))))
 }
 
 // capture has a stream take launches up instead of running them, until captured.
-func (d *Device) capture(s streamHandle) error { return result(C.capture(d.ctx, s)) }
+func (d *Device) capture(s streamHandle) error { return result("cuStreamBeginCapture", C.capture(d.ctx, s)) }
 
 // captured returns what a stream took up, nil with drop.
 func (d *Device) captured(s streamHandle, drop bool) (graphHandle, error) {
 	var g graphHandle
-	err := result(C.captured(d.ctx, s, flag(drop), &g))
+	err := result("cuStreamEndCapture", C.captured(d.ctx, s, flag(drop), &g))
 	return g, err
 }
 
 func (d *Device) launchGraph(g graphHandle, s streamHandle) error {
-	return result(C.graph_launch(d.ctx, g, s))
+	return result("cuGraphLaunch", C.graph_launch(d.ctx, g, s))
 }
 
 func freeGraph(g graphHandle) { C.graph_free(g) }
 
 func (d *Device) recordNow(s streamHandle, e eventHandle) error {
-	return result(C.record(d.ctx, s, e))
+	return result("cuEventRecord", C.record(d.ctx, s, e))
 }
 
 func (d *Device) waitEvent(s streamHandle, e eventHandle) error {
-	return result(C.wait_event(d.ctx, s, e))
+	return result("cuStreamWaitEvent", C.wait_event(d.ctx, s, e))
 }
 
 func (d *Device) waitValue(s streamHandle, addr uint64, value uint32) error {
-	return result(C.wait_value(d.ctx, s, C.uint64_t(addr), C.uint(value)))
+	return result("cuStreamWaitValue32", C.wait_value(d.ctx, s, C.uint64_t(addr), C.uint(value)))
 }
 
 func (d *Device) writeValue(s streamHandle, addr uint64, value uint32, flags uint32) error {
-	return result(C.write_value(d.ctx, s, C.uint64_t(addr), C.uint(value), C.uint(flags)))
+	return result("cuStreamWriteValue32", C.write_value(d.ctx, s, C.uint64_t(addr), C.uint(value), C.uint(flags)))
 }
 
-func (d *Device) syncEvent(e eventHandle) error { return result(C.sync_event(d.ctx, e)) }
+func (d *Device) syncEvent(e eventHandle) error { return result("cuEventSynchronize", C.sync_event(d.ctx, e)) }
 
-func (d *Device) syncStream(s streamHandle) error { return result(C.sync_stream(d.ctx, s)) }
+func (d *Device) syncStream(s streamHandle) error { return result("cuStreamSynchronize", C.sync_stream(d.ctx, s)) }
 
 // copyKind says which memories a copy joins.
 type copyKind int32
@@ -315,7 +326,7 @@ const (
 )
 
 func (d *Device) copyAsync(s streamHandle, k copyKind, dst, src uint64, n int64) error {
-	return result(C.copy(d.ctx, s, C.int(k), C.uint64_t(dst), C.uint64_t(src), C.size_t(n)))
+	return result("cuMemcpyAsync", C.copy(d.ctx, s, C.int(k), C.uint64_t(dst), C.uint64_t(src), C.size_t(n)))
 }
 
 // copyNow blocks until the bytes are there; the host side is Go memory.
@@ -323,7 +334,7 @@ func (d *Device) copyNow(k copyKind, dev uint64, host []byte) error {
 	if len(host) == 0 {
 		return nil
 	}
-	return result(C.copy_now(d.ctx, d.copies, C.int(k), C.uint64_t(dev), unsafe.Pointer(unsafe.SliceData(host)), C.size_t(len(host))))
+	return result("cuMemcpyAsync", C.copy_now(d.ctx, d.copies, C.int(k), C.uint64_t(dev), unsafe.Pointer(unsafe.SliceData(host)), C.size_t(len(host))))
 }
 
 // errPinLimit is what LimitPinned says.
@@ -342,7 +353,7 @@ func (d *Device) hostRegister(p uintptr, n int64) error {
 		d.pinned.Add(-n)
 		return errPinLimit
 	}
-	err := result(C.host_register(d.ctx, C.uint64_t(p), C.size_t(n)))
+	err := result("cuMemHostRegister", C.host_register(d.ctx, C.uint64_t(p), C.size_t(n)))
 	if err != nil {
 		d.pinned.Add(-n)
 	}
@@ -351,24 +362,24 @@ func (d *Device) hostRegister(p uintptr, n int64) error {
 
 func (d *Device) hostUnregister(p uintptr, n int64) error {
 	d.pinned.Add(-n)
-	return result(C.host_unregister(d.ctx, C.uint64_t(p)))
+	return result("cuMemHostUnregister", C.host_unregister(d.ctx, C.uint64_t(p)))
 }
 
 func (d *Device) hostDevicePtr(p uintptr) (uint64, error) {
 	var out C.uint64_t
 	rc := C.host_device_ptr(d.ctx, C.uint64_t(p), &out)
-	return uint64(out), result(rc)
+	return uint64(out), result("cuMemHostGetDevicePointer", rc)
 }
 
-func (d *Device) bind() error { return result(C.bind_only(d.ctx)) }
+func (d *Device) bind() error { return result("cuCtxSetCurrent", C.bind_only(d.ctx)) }
 
 func (d *Device) allowShared(f functionHandle, bytes int32) error {
-	return result(C.allow_shared(d.ctx, f, C.int(bytes)))
+	return result("cuFuncSetAttribute", C.allow_shared(d.ctx, f, C.int(bytes)))
 }
 
 // loadModule loads machine code.
 func (d *Device) loadModule(cubin []byte) (cu.Module, error) {
 	var m C.CUmodule
 	rc := C.module_load(d.ctx, unsafe.Pointer(unsafe.SliceData(cubin)), &m)
-	return *(*cu.Module)(unsafe.Pointer(&m)), result(rc)
+	return *(*cu.Module)(unsafe.Pointer(&m)), result("cuModuleLoadData", rc)
 }

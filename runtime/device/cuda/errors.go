@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -47,10 +48,42 @@ func missing(l libs.Lib, err error) error {
 		Help("%s; `mtc doctor` looks for it too", l.Missing())
 }
 
+// told is an error of the driver or of cuBLASLt as a fault of the machine that says what it was during, and what to
+// do; others are what they are. Whatever leaves the device passes through it.
+func (d *Device) told(during string, err error) error {
+	var known *fault.Error
+	var lt blasError
+	code := codeOf(err)
+	switch library := errors.As(err, &lt); {
+	case errors.As(err, &known), code == 0 && !library:
+		return err
+	case sticky(code):
+		return newFault(codeLost, "the GPU failed during %s", during).Wrap(err).Help("%s", lostHelp)
+	case code == codeOutOfMemory, lt == blasNoMemory:
+		free, total, err2 := d.memory()
+		if err2 != nil {
+			free = 0
+		}
+		return newFault(codeDeviceMemory, "%s has no memory left for %s: %d bytes of %d are free", d.name, during, free, total).Wrap(err).
+			Help("`nvidia-smi` shows what else takes it; else compile with a smaller --micro-batch, or a smaller --device-memory")
+	case library:
+		return newFault(codeCannotUse, "%s failed", during).Wrap(err).
+			Help("cuBLASLt may not fit the driver or the GPU: `mtc doctor` says which is found, and `nvidia-smi` what else takes memory there")
+	}
+	return cannotUse(d.name, fmt.Errorf("%s: %w", during, err))
+}
+
+// lostHelp is where to look when a GPU fails.
+const lostHelp = "`nvidia-smi` and the system's log (dmesg, Xid) say more about the GPU"
+
 // failed keeps a stream's failure, the first one only. kernel is "" when no launch or copy of
 // this call is to blame.
 func (d *Device) failed(s *stream, kernel string, err error) {
-	f := &device.Failure{Kernel: kernel, Lane: s.lane, Tag: int(s.tag), Err: err}
+	during := kernel
+	if kernel == "" {
+		during = "synchronisation"
+	}
+	f := &device.Failure{Kernel: during, Lane: s.lane, Tag: int(s.tag), Err: d.told(during, err)}
 	if code := codeOf(err); sticky(code) {
 		// The driver reports a failure in the GPU at some later call. What was running is
 		// among the last launches.
@@ -65,13 +98,11 @@ func (d *Device) failed(s *stream, kernel string, err error) {
 		}
 		e := newFault(codeLost, "%s", text).Wrap(err)
 		if d.syncAll {
-			e.Help("`nvidia-smi` and the system's log (dmesg, Xid) say more about the GPU")
+			e.Help("%s", lostHelp)
 		} else {
-			e.Help("run again with MTC_CUDA_SYNC=1 to name the kernel; `nvidia-smi` and the system's log (dmesg, Xid) say more about the GPU")
+			e.Help("run again with MTC_CUDA_SYNC=1 to name the kernel; %s", lostHelp)
 		}
 		f.Err = e
-	} else if f.Kernel == "" {
-		f.Kernel = "synchronisation"
 	}
 	d.failure.CompareAndSwap(nil, f)
 }

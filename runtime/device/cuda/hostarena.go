@@ -147,7 +147,7 @@ func (d *Device) Settle() error {
 		err = d.warmed()
 	}
 	d.unsettled.Store(err != nil)
-	return err
+	return d.told("the preparation of kernels and products", err)
 }
 
 // prefix is how many bytes from the start of a slab are registered; chunks behind the first one
@@ -187,7 +187,7 @@ func (d *Device) startRings(a *arena) error {
 				continue
 			}
 			if err != nil {
-				return cannotUse(d.name, err)
+				return err
 			}
 			break
 		}

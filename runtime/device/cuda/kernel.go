@@ -101,7 +101,7 @@ func (ks *kernels) load(d *Device, k *device.Kernel, src *device.Source, spec [4
 	}
 	fn, err := m.Function(src.Func)
 	if err != nil {
-		return nil, newFault(codeKernel, "%s: its text has no function %s", k.Name, src.Func).Wrap(err)
+		return nil, d.unloadable(k.Name, "its text has no function "+src.Func, called("cuModuleGetFunction", err))
 	}
 	l := loaded{spec, handleOfFunction(fn), defaultShared}
 	if shared > l.shared {
@@ -133,10 +133,19 @@ func (ks *kernels) add(d *Device, name string, key moduleKey, code machineCode) 
 		}
 	}
 	if err != nil {
-		return m, newFault(codeKernel, "the machine code of %s does not load", name).Wrap(err)
+		return m, d.unloadable(name, "its machine code does not load", err)
 	}
 	ks.modules[key] = m
 	return m, nil
+}
+
+// unloadable tells why a kernel cannot be had: by the kernel itself, or by a GPU that has no memory or fails.
+func (d *Device) unloadable(name, what string, err error) error {
+	if code := codeOf(err); sticky(code) || code == codeOutOfMemory {
+		return d.told("the loading of "+name, err)
+	}
+	return newFault(codeKernel, "%s: %s", name, what).Wrap(err).
+		Help("a newer driver may take it; else this is a fault of mtc: please report it with the name of the GPU")
 }
 
 func (ks *kernels) close() {

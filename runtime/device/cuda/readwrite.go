@@ -24,7 +24,7 @@ func (d *Device) Read(dst []byte, src device.Ptr) error {
 		copy(dst, b)
 		return err
 	}
-	return d.transfer(deviceToHost, d.resolve(src), dst)
+	return d.told("a copy from the GPU", d.transfer(deviceToHost, d.resolve(src), dst))
 }
 
 // Write copies into an arena.
@@ -38,7 +38,7 @@ func (d *Device) Write(dst device.Ptr, src []byte) error {
 		copy(b, src)
 		return err
 	}
-	return d.transfer(hostToDevice, d.resolve(dst), src)
+	return d.told("a copy to the GPU", d.transfer(hostToDevice, d.resolve(dst), src))
 }
 
 // Copies of Read and Write that are worth it go through two locked buffers, which all cores fill

@@ -77,7 +77,7 @@ func newRing(s *stream, chunk, least int64) (*ring, error) {
 		}
 		r := &ring{lane: s, mem: mem, chunk: chunk}
 		if r.mover, err = cu.MakeStream(cu.NonBlocking); err != nil {
-			return nil, err
+			return nil, called("cuStreamCreate", err)
 		}
 		r.side = handleOfStream(r.mover)
 		events := []*cu.Event{&r.begin}
@@ -86,7 +86,7 @@ func newRing(s *stream, chunk, least int64) (*ring, error) {
 		}
 		for _, e := range events {
 			if *e, err = cu.MakeEvent(cu.DisableTiming); err != nil {
-				return nil, err
+				return nil, called("cuEventCreate", err)
 			}
 		}
 		return r, nil
@@ -173,5 +173,5 @@ func (r *ring) part(s streamHandle, kind copyKind, dst, src uint64, n int64) err
 	if s == r.lane.handle {
 		return d.copyAsync(s, kind, dst, src, n)
 	}
-	return result(C.host_move(s, C.uint64_t(dst), C.uint64_t(src), C.size_t(n)))
+	return result("cuLaunchHostFunc", C.host_move(s, C.uint64_t(dst), C.uint64_t(src), C.size_t(n)))
 }

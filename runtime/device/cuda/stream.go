@@ -51,7 +51,7 @@ func newStream(d *Device, l device.Lane) (*stream, error) {
 	s := &stream{dev: d, lane: l, tag: -1, args: newBlock()}
 	var err error
 	if s.cu, err = cu.MakeStream(cu.NonBlocking); err != nil {
-		return nil, err
+		return nil, called("cuStreamCreate", err)
 	}
 	s.handle = handleOfStream(s.cu)
 	flags := cu.DisableTiming
@@ -60,7 +60,7 @@ func newStream(d *Device, l device.Lane) (*stream, error) {
 	}
 	for i := range s.events {
 		if s.events[i], err = cu.MakeEvent(flags); err != nil {
-			return nil, err
+			return nil, called("cuEventCreate", err)
 		}
 	}
 	return s, nil
@@ -244,17 +244,17 @@ func (s *stream) reserve(n int64) error {
 	}
 	if s.scratch != 0 {
 		if err := cu.MemFree(s.scratch); err != nil {
-			return err
+			return called("cuMemFree", err)
 		}
 		s.scratch, s.room = 0, 0
 	}
 	n = (n + scratchUnit - 1) / scratchUnit * scratchUnit
 	p, err := cu.MemAlloc(n)
+	if codeOf(err) != codeOutOfMemory && err != nil {
+		return called("cuMemAlloc", err)
+	}
 	if err != nil {
 		free, total := d.Free()
-		if codeOf(err) != codeOutOfMemory {
-			return err
-		}
 		return newFault(codeDeviceMemory, "scratch memory of a kernel does not fit: %d bytes wanted, %d of %d free", n, free, total).
 			Help("compile with a smaller --micro-batch")
 	}

@@ -56,7 +56,7 @@ static int nvrtc_compile(const char* name, const char* text, const char* header,
 	if (p_log_size(p, &n) == 0 && n > 1 && (*log = malloc(n))) p_log(p, *log);
 	if (rc == 0 && (rc = p_cubin_size(p, cubin_size)) == 0) {
 		*cubin = malloc(*cubin_size ? *cubin_size : 1);
-		rc = p_cubin(p, *cubin);
+		rc = *cubin ? p_cubin(p, *cubin) : 1; // NVRTC_ERROR_OUT_OF_MEMORY
 	}
 	p_destroy(&p);
 	return rc;
@@ -96,8 +96,11 @@ var open = sync.OnceValues(func() (version [2]int, err error) {
 		C.free(unsafe.Pointer(c))
 		if msg == nil {
 			var major, minor C.int
-			C.nvrtc_version(&major, &minor)
-			return [2]int{int(major), int(minor)}, nil
+			rc := C.nvrtc_version(&major, &minor)
+			if rc == 0 {
+				return [2]int{int(major), int(minor)}, nil
+			}
+			msg = C.nvrtc_error(rc)
 		}
 		why = append(why, C.GoString(msg))
 	}

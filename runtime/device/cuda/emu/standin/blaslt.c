@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fault.h"
+
 int fake_call(void *stream, void (*f)(void *), void *arg);
 
 typedef struct { int ta, tb, epilogue, bias_type; const void *bias; } desc_t;
@@ -69,16 +71,18 @@ static void run(void *arg) {
 }
 
 int cublasLtMatmulAlgoCheck(void *h, desc_t *d, layout_t *a, layout_t *b, layout_t *c, layout_t *out, const void *algo, heuristic_t *r) {
+	FAULT;
 	memset(r, 0, sizeof *r);
 	memcpy(r->algo, algo, 64);
 	r->workspace = 1 << 20;
 	return r->algo[0] > 2 ? 7 : 0;
 }
 size_t cublasLtGetVersion(void) { return 130000; }
-int cublasLtCreate(void **h) { *h = malloc(1); return 0; }
-int cublasLtDestroy(void *h) { free(h); return 0; }
-int cublasLtMatmulDescCreate(desc_t **d, int compute, int scale) { *d = calloc(1, sizeof **d); (*d)->epilogue = 1; return scale != 0; }
+int cublasLtCreate(void **h) { FAULT; *h = malloc(1); return 0; }
+int cublasLtDestroy(void *h) { FAULT; free(h); return 0; }
+int cublasLtMatmulDescCreate(desc_t **d, int compute, int scale) { FAULT; *d = calloc(1, sizeof **d); (*d)->epilogue = 1; return scale != 0; }
 int cublasLtMatmulDescSetAttribute(desc_t *d, int attr, const void *v, size_t n) {
+	FAULT;
 	switch (attr) {
 	case 3: d->ta = *(const int *)v; return n != 4;
 	case 4: d->tb = *(const int *)v; return n != 4;
@@ -88,17 +92,19 @@ int cublasLtMatmulDescSetAttribute(desc_t *d, int attr, const void *v, size_t n)
 	}
 	return 7;
 }
-int cublasLtMatmulDescDestroy(desc_t *d) { free(d); return 0; }
+int cublasLtMatmulDescDestroy(desc_t *d) { FAULT; free(d); return 0; }
 int cublasLtMatrixLayoutCreate(layout_t **l, int type, uint64_t rows, uint64_t cols, int64_t ld) {
+	FAULT;
 	*l = malloc(sizeof **l);
 	**l = (layout_t){type, rows, cols, ld};
 	return 0;
 }
-int cublasLtMatrixLayoutDestroy(layout_t *l) { free(l); return 0; }
-int cublasLtMatmulPreferenceCreate(void **p) { *p = malloc(1); return 0; }
-int cublasLtMatmulPreferenceSetAttribute(void *p, int a, const void *v, size_t n) { return 0; }
-int cublasLtMatmulPreferenceDestroy(void *p) { free(p); return 0; }
+int cublasLtMatrixLayoutDestroy(layout_t *l) { FAULT; free(l); return 0; }
+int cublasLtMatmulPreferenceCreate(void **p) { FAULT; *p = malloc(1); return 0; }
+int cublasLtMatmulPreferenceSetAttribute(void *p, int a, const void *v, size_t n) { FAULT; return 0; }
+int cublasLtMatmulPreferenceDestroy(void *p) { FAULT; free(p); return 0; }
 int cublasLtMatmulAlgoGetHeuristic(void *h, desc_t *d, layout_t *a, layout_t *b, layout_t *c, layout_t *out, void *pref, int want, heuristic_t *r, int *n) {
+	FAULT;
 	memset(r, 0, want * sizeof *r);
 	r->workspace = 1 << 20;
 	*n = d->epilogue == 1 || d->epilogue == 4; /* what run does */
@@ -113,6 +119,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *h, desc_t *d, layout_t *a, layout_t *b,
 }
 int cublasLtMatmul(void *h, desc_t *d, const float *alpha, const void *a, layout_t *la, const void *b, layout_t *lb,
 		const float *beta, const void *c, layout_t *lc, void *out, layout_t *ld, const void *algo, void *work, size_t room, void *stream) {
+	FAULT;
 	job_t *j = malloc(sizeof *j);
 	*j = (job_t){*d, *la, *lb, *lc, *ld, *alpha, *beta, a, b, c, out};
 	if (!work || room < 1 << 20) return 7;

@@ -9,7 +9,8 @@
  * for which every kernel has a form that nvrtc.c can compile. Several stand together: "emu,old".
  * Products of blaslt.c: "tune" names three algorithms, "inplace" rounds once more where C is D.
  * "nograph" captures nothing; "graphmemory" and "graphlate" have no memory for a graph, at once or when it is launched.
- * MTC_FAKE_LOCK: bytes that can be registered.
+ * MTC_FAKE_LOCK: bytes that can be registered. MTC_FAKE_FAIL: a call that fails (fault.h); the name "stream" is
+ * what streams do, one command after the other. As with the driver, a GPU that is lost (700 to 721) stays lost.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +22,8 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "fault.h"
 
 typedef uint64_t ptr_t;
 
@@ -57,6 +60,14 @@ typedef struct stream { pthread_t thread; command_t *head, **tail; int busy, end
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int dead; /* the sticky result */
+
+static int fails(const char *name) {
+	int rc = fault(name);
+	if (rc >= 700 && rc <= 721 && rc != 704 && rc != 712 && rc != 713) dead = rc;
+	return rc ? rc : dead;
+}
+#undef FAULT
+#define FAULT do { int rc_ = fails(__func__); if (rc_) return rc_; } while (0)
 
 static double now(void) {
 	struct timespec t;
@@ -111,7 +122,7 @@ static void *loop(void *arg) {
 		case COPY:
 		case LAUNCH:
 		case CALL:
-			if (dead) break;
+			if (fails("stream")) break;
 			pthread_mutex_unlock(&mu);
 			if (c->kind == COPY) {
 				memcpy(c->dst, c->src, c->n);
@@ -131,7 +142,7 @@ static void *loop(void *arg) {
 			if (!dead) *(volatile uint32_t *)c->dst = (uint32_t)c->number;
 			break;
 		case WAIT_VALUE:
-			while ((int32_t)(*(volatile uint32_t *)c->dst - (uint32_t)c->number) < 0 && !dead) {
+			while (!dead && (int32_t)(*(volatile uint32_t *)c->dst - (uint32_t)c->number) < 0) {
 				pthread_mutex_unlock(&mu);
 				usleep(20);
 				pthread_mutex_lock(&mu);
@@ -168,61 +179,70 @@ static int push(stream_t *s, command_t c) {
 }
 
 int cuStreamBeginCapture_v2(stream_t *s, int how) {
+	FAULT;
 	if (s->capture || mode("nograph")) return 801;
 	s->capture = calloc(1, sizeof *s->capture);
 	return 0;
 }
 int cuStreamEndCapture(stream_t *s, graph_t **g) {
+	FAULT;
 	*g = s->capture;
 	s->capture = 0;
 	return *g ? 0 : 901;
 }
 int cuGraphInstantiateWithFlags(graph_t **exec, graph_t *g, unsigned long long flags) {
+	FAULT;
 	*exec = malloc(sizeof **exec);
 	**exec = *g;
 	g->list = 0;
 	return 0;
 }
-int cuGraphUpload(graph_t *exec, stream_t *s) { return mode("graphmemory") ? 2 : 0; }
+int cuGraphUpload(graph_t *exec, stream_t *s) { FAULT; return mode("graphmemory") ? 2 : 0; }
 int cuGraphLaunch(graph_t *exec, stream_t *s) {
+	FAULT;
 	int rc = mode("graphlate") ? 2 : 0;
 	for (int i = 0; i < exec->count && !rc; i++) rc = push(s, exec->list[i]);
 	return rc;
 }
-int cuGraphDestroy(graph_t *g) { free(g->list), free(g); return 0; }
-int cuGraphExecDestroy(graph_t *g) { return cuGraphDestroy(g); }
+int cuGraphDestroy(graph_t *g) { FAULT; free(g->list), free(g); return 0; }
+int cuGraphExecDestroy(graph_t *g) { FAULT; return cuGraphDestroy(g); }
 
 /* NVRTC asks for it, and does without. */
 int cuGetExportTable(const void **t, const void *id) { *t = 0; return 500; }
 /* fake_call runs a function in a stream's order: for the stand-in of cuBLASLt. */
 int fake_call(stream_t *s, void (*f)(void *), void *arg) { return push(s, (command_t){.kind = CALL, .call = f, .dst = arg}); }
 
-int cuLaunchHostFunc(stream_t *s, void (*f)(void *), void *arg) { return fake_call(s, f, arg); }
+int cuLaunchHostFunc(stream_t *s, void (*f)(void *), void *arg) { FAULT; return fake_call(s, f, arg); }
 
 /* CUDA_VISIBLE_DEVICES lists GPUs up to the first that there is not. */
 static int visible(void) {
 	const char *v = getenv("CUDA_VISIBLE_DEVICES");
 	return !v || !strcmp(v, "0") || !strncmp(v, "0,", 2);
 }
-int cuInit(unsigned f) { return mode("none") || !visible() ? 100 : 0; }
-int cuDriverGetVersion(int *v) { *v = mode("old") ? 11080 : mode("twelve") ? 12080 : 13000; return 0; }
-int cuDeviceGetCount(int *n) { *n = 1; return 0; }
-int cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "fake GPU"); return 0; }
-int cuDeviceTotalMem_v2(size_t *n, int d) { *n = total(); return 0; }
+int cuInit(unsigned f) {
+	FAULT;
+	return mode("none") || !visible() ? 100 : 0;
+}
+int cuDriverGetVersion(int *v) { FAULT; *v = mode("old") ? 11080 : mode("twelve") ? 12080 : 13000; return 0; }
+int cuDeviceGetCount(int *n) { FAULT; *n = 1; return 0; }
+int cuDeviceGetName(char *s, int n, int d) { FAULT; snprintf(s, n, "fake GPU"); return 0; }
+int cuDeviceTotalMem_v2(size_t *n, int d) { FAULT; *n = total(); return 0; }
 int cuDeviceGetAttribute(int *v, int a, int d) {
+	FAULT;
 	*v = a == 75 ? (mode("emu") ? 8 : 9) : a == 76 ? 0 : a == 97 ? (mode("emu") ? 1024 : 232448) : 0;
 	return 0;
 }
-int cuDevicePrimaryCtxSetFlags_v2(int d, unsigned f) { return 0; }
-int cuDevicePrimaryCtxRetain(void **c, int d) { *c = &used; return 0; }
-int cuCtxSetCurrent(void *c) { return 0; }
-int cuCtxSynchronize(void) { return 0; }
-int cuMemGetInfo_v2(size_t *free_, size_t *all) { *all = total(); *free_ = total() - used; return 0; }
+int cuDevicePrimaryCtxSetFlags_v2(int d, unsigned f) { FAULT; return 0; }
+int cuDevicePrimaryCtxRetain(void **c, int d) { FAULT; *c = &used; return 0; }
+int cuCtxSetCurrent(void *c) { FAULT; return 0; }
+int cuCtxSynchronize(void) { FAULT; return 0; }
+int cuMemGetInfo_v2(size_t *free_, size_t *all) { FAULT; *all = total(); *free_ = total() - used; return 0; }
 int cuGetErrorName(int e, const char **s) { static __thread char b[32]; snprintf(b, sizeof b, "CUDA_ERROR_%d", e); *s = b; return 0; }
 int cuGetErrorString(int e, const char **s) { *s = "a result of the stand-in"; return 0; }
 
 /* Shared memory: the system counts it apart from what the process has of its own (RssShmem). */
 int cuMemAlloc_v2(ptr_t *p, size_t n) {
+	FAULT;
 	if (used + n > total()) return 2;
 	size_t *b = mmap(0, n + 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (b == MAP_FAILED) return 2;
@@ -232,6 +252,7 @@ int cuMemAlloc_v2(ptr_t *p, size_t n) {
 	return 0;
 }
 int cuMemFree_v2(ptr_t p) {
+	FAULT;
 	if (p) {
 		size_t *b = (size_t *)(p - 4096), n = b[0];
 		used -= n;
@@ -239,17 +260,18 @@ int cuMemFree_v2(ptr_t p) {
 	}
 	return 0;
 }
-int cuMemsetD8_v2(ptr_t p, unsigned char c, size_t n) { memset((void *)p, c, n); return 0; }
+int cuMemsetD8_v2(ptr_t p, unsigned char c, size_t n) { FAULT; memset((void *)p, c, n); return 0; }
 // Nothing may call it: from pageable memory it returns before the bytes arrive.
-int cuMemcpyHtoD_v2(ptr_t d, const void *s, size_t n) { return 801; }
-int cuMemcpyDtoH_v2(void *d, ptr_t s, size_t n) { memcpy(d, (void *)s, n); return dead; }
-int cuMemcpyDtoHAsync_v2(void *d, ptr_t s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = d, .src = (void *)s, .n = n}); }
-int cuMemcpyDtoDAsync_v2(ptr_t d, ptr_t s, size_t n, stream_t *q) { return push(q, (command_t){.kind = COPY, .dst = (void *)d, .src = (void *)s, .n = n}); }
-int cuMemcpyAsync(ptr_t d, ptr_t s, size_t n, stream_t *q) { return cuMemcpyDtoDAsync_v2(d, s, n, q); }
+int cuMemcpyHtoD_v2(ptr_t d, const void *s, size_t n) { FAULT; return 801; }
+int cuMemcpyDtoH_v2(void *d, ptr_t s, size_t n) { FAULT; memcpy(d, (void *)s, n); return dead; }
+int cuMemcpyDtoHAsync_v2(void *d, ptr_t s, size_t n, stream_t *q) { FAULT; return push(q, (command_t){.kind = COPY, .dst = d, .src = (void *)s, .n = n}); }
+int cuMemcpyDtoDAsync_v2(ptr_t d, ptr_t s, size_t n, stream_t *q) { FAULT; return push(q, (command_t){.kind = COPY, .dst = (void *)d, .src = (void *)s, .n = n}); }
+int cuMemcpyAsync(ptr_t d, ptr_t s, size_t n, stream_t *q) { FAULT; return cuMemcpyDtoDAsync_v2(d, s, n, q); }
 /* What is registered: in little of it nothing may be registered twice, or copied outside of it. */
 static struct { char *p; size_t n; } locked[4096];
 static size_t lock_bytes;
 int cuMemHostRegister_v2(void *p, size_t n, unsigned f) {
+	FAULT;
 	const char *most = getenv("MTC_FAKE_LOCK");
 	int rc = 0, at = -1;
 	pthread_mutex_lock(&mu);
@@ -263,6 +285,7 @@ int cuMemHostRegister_v2(void *p, size_t n, unsigned f) {
 	return rc;
 }
 int cuMemHostUnregister(void *p) {
+	FAULT;
 	int rc = 713;
 	pthread_mutex_lock(&mu);
 	for (int i = 0; i < 4096; i++)
@@ -272,6 +295,7 @@ int cuMemHostUnregister(void *p) {
 }
 /* Memory that is not registered is read in the call, whatever the stream still waits for. */
 int cuMemcpyHtoDAsync_v2(ptr_t d, const void *s, size_t n, stream_t *q) {
+	FAULT;
 	const char *p = s, *end = p + n;
 	pthread_mutex_lock(&mu);
 	for (int i = 0; i < 4096 && p < end; i++)
@@ -281,19 +305,22 @@ int cuMemcpyHtoDAsync_v2(ptr_t d, const void *s, size_t n, stream_t *q) {
 	if (p < end) c.src = memcpy(malloc(n), s, n), c.number = 1;
 	return push(q, c);
 }
-int cuMemHostGetDevicePointer_v2(ptr_t *d, void *p, unsigned f) { *d = (ptr_t)p; return 0; }
+int cuMemHostGetDevicePointer_v2(ptr_t *d, void *p, unsigned f) { FAULT; *d = (ptr_t)p; return 0; }
 
 int cuStreamCreate(stream_t **out, unsigned f) {
+	FAULT;
 	stream_t *s = calloc(1, sizeof *s);
 	s->tail = &s->head;
 	*out = s;
 	return pthread_create(&s->thread, 0, loop, s);
 }
+/* It waits also when it fails: what a lost GPU was at ends before anything is given back. */
 int cuStreamSynchronize(stream_t *s) {
+	int rc = fails(__func__);
 	pthread_mutex_lock(&mu);
-	while (s->head || s->busy) pthread_cond_wait(&changed, &mu);
+	while ((!rc || dead) && (s->head || s->busy)) pthread_cond_wait(&changed, &mu);
 	pthread_mutex_unlock(&mu);
-	return dead;
+	return rc ? rc : dead;
 }
 int cuStreamDestroy_v2(stream_t *s) {
 	pthread_mutex_lock(&mu);
@@ -304,19 +331,21 @@ int cuStreamDestroy_v2(stream_t *s) {
 	free(s);
 	return 0;
 }
-int cuStreamWaitEvent(stream_t *s, event_t *e, unsigned f) { return push(s, (command_t){.kind = WAIT_EVENT, .event = e}); }
-int cuStreamWriteValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { return mode("nowait") ? 801 : push(s, (command_t){.kind = WRITE_VALUE, .dst = (void *)p, .number = v}); }
-int cuStreamWaitValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { return mode("nowait") ? 801 : push(s, (command_t){.kind = WAIT_VALUE, .dst = (void *)p, .number = v}); }
-int cuEventCreate(event_t **e, unsigned f) { *e = calloc(1, sizeof **e); return 0; }
-int cuEventDestroy_v2(event_t *e) { return 0; } /* a stream may still hold it */
-int cuEventRecord(event_t *e, stream_t *s) { return push(s, (command_t){.kind = RECORD, .event = e}); }
+int cuStreamWaitEvent(stream_t *s, event_t *e, unsigned f) { FAULT; return push(s, (command_t){.kind = WAIT_EVENT, .event = e}); }
+int cuStreamWriteValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { FAULT; return mode("nowait") ? 801 : push(s, (command_t){.kind = WRITE_VALUE, .dst = (void *)p, .number = v}); }
+int cuStreamWaitValue32_v2(stream_t *s, ptr_t p, uint32_t v, unsigned f) { FAULT; return mode("nowait") ? 801 : push(s, (command_t){.kind = WAIT_VALUE, .dst = (void *)p, .number = v}); }
+int cuEventCreate(event_t **e, unsigned f) { FAULT; *e = calloc(1, sizeof **e); return 0; }
+int cuEventDestroy_v2(event_t *e) { FAULT; return 0; } /* a stream may still hold it */
+int cuEventRecord(event_t *e, stream_t *s) { FAULT; return push(s, (command_t){.kind = RECORD, .event = e}); }
 int cuEventElapsedTime(float *ms, event_t *a, event_t *b) {
+	FAULT;
 	if (!a->done || !b->done) return 400;
 	*ms = b->ms - a->ms;
 	return dead;
 }
-int cuEventElapsedTime_v2(float *ms, event_t *a, event_t *b) { return cuEventElapsedTime(ms, a, b); }
+int cuEventElapsedTime_v2(float *ms, event_t *a, event_t *b) { FAULT; return cuEventElapsedTime(ms, a, b); }
 int cuEventSynchronize(event_t *e) {
+	FAULT;
 	pthread_mutex_lock(&mu);
 	uint64_t n = e->issued;
 	while (e->done < n && !dead) pthread_cond_wait(&changed, &mu);
@@ -327,6 +356,7 @@ int cuEventSynchronize(event_t *e) {
 typedef struct { void *lib; } module_t;
 /* An image of nvrtc.c's says how long it is before the library begins. */
 int cuModuleLoadData(module_t **m, const void *image) {
+	FAULT;
 	*m = calloc(1, sizeof **m);
 	if (!memcmp(image, "emulated", 8)) {
 		char path[64];
@@ -340,8 +370,9 @@ int cuModuleLoadData(module_t **m, const void *image) {
 	}
 	return *(const uint32_t *)image == 0x464c457f ? 0 : 200;
 }
-int cuModuleUnload(module_t *m) { free(m); return 0; }
+int cuModuleUnload(module_t *m) { FAULT; free(m); return 0; }
 int cuModuleGetFunction(function_t **f, module_t *m, const char *name) {
+	FAULT;
 	char entry[80];
 	if (!strcmp(name, "test_absent")) return 500;
 	*f = calloc(1, sizeof **f);
@@ -350,9 +381,10 @@ int cuModuleGetFunction(function_t **f, module_t *m, const char *name) {
 	if (m->lib) (*f)->emu = (emu_t)dlsym(m->lib, entry);
 	return m->lib && !(*f)->emu && strcmp(name, "mtc_pause") ? 500 : 0;
 }
-int cuFuncSetAttribute(function_t *f, int a, int v) { return 0; }
+int cuFuncSetAttribute(function_t *f, int a, int v) { FAULT; return 0; }
 int cuLaunchKernel(function_t *f, unsigned x, unsigned y, unsigned z, unsigned t, unsigned t2, unsigned t3,
 		unsigned shared, stream_t *s, void **params, void **extra) {
+	FAULT;
 	if (t > 1024) return 1;
 	return push(s, (command_t){.kind = LAUNCH, .f = f, .args = *(args_t *)params[0], .grid = {x, y, z}, .threads = (int)t});
 }

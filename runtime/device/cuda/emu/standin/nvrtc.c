@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fault.h"
+
 typedef struct { char *text, *log, *image; size_t log_size, size; } prog_t;
 
 static char *slurp(const char *path, size_t *n) {
@@ -24,14 +26,16 @@ static char *slurp(const char *path, size_t *n) {
 	return b;
 }
 
-int nvrtcVersion(int *major, int *minor) { *major = 13; *minor = 99; return 0; }
+int nvrtcVersion(int *major, int *minor) { FAULT; *major = 13; *minor = 99; return 0; }
 const char *nvrtcGetErrorString(int e) { return e ? "NVRTC_ERROR_COMPILATION" : "NVRTC_SUCCESS"; }
 int nvrtcCreateProgram(prog_t **p, const char *text, const char *name, int n, const char *const *headers, const char *const *names) {
+	FAULT;
 	*p = calloc(1, sizeof **p);
 	(*p)->text = strdup(text);
 	return 0;
 }
 int nvrtcDestroyProgram(prog_t **p) {
+	FAULT;
 	free((*p)->text);
 	free((*p)->log);
 	free((*p)->image);
@@ -40,6 +44,7 @@ int nvrtcDestroyProgram(prog_t **p) {
 	return 0;
 }
 int nvrtcCompileProgram(prog_t *p, int n, const char *const *options) {
+	FAULT;
 	char dir[] = "/tmp/mtc-nvrtc-XXXXXX", in[64], out[64], log[64], all[256];
 	const char *cc = getenv("MTC_EMUCC");
 	if (!cc || !mkdtemp(dir)) return 6;
@@ -79,7 +84,7 @@ int nvrtcCompileProgram(prog_t *p, int n, const char *const *options) {
 	rmdir(all);
 	return p->image ? 0 : 6;
 }
-int nvrtcGetProgramLogSize(prog_t *p, size_t *n) { *n = p->log_size + 1; return 0; }
-int nvrtcGetProgramLog(prog_t *p, char *to) { memcpy(to, p->log ? p->log : "", p->log_size); to[p->log_size] = 0; return 0; }
-int nvrtcGetCUBINSize(prog_t *p, size_t *n) { *n = p->size; return 0; }
-int nvrtcGetCUBIN(prog_t *p, char *to) { memcpy(to, p->image, p->size); return 0; }
+int nvrtcGetProgramLogSize(prog_t *p, size_t *n) { FAULT; *n = p->log_size + 1; return 0; }
+int nvrtcGetProgramLog(prog_t *p, char *to) { FAULT; memcpy(to, p->log ? p->log : "", p->log_size); to[p->log_size] = 0; return 0; }
+int nvrtcGetCUBINSize(prog_t *p, size_t *n) { FAULT; *n = p->size; return 0; }
+int nvrtcGetCUBIN(prog_t *p, char *to) { FAULT; memcpy(to, p->image, p->size); return 0; }
