@@ -63,16 +63,18 @@ func exitCode(t *testing.T, cmd *exec.Cmd) int {
 }
 
 // TestSignalsSave: SIGINT and SIGTERM end a run behind the step in hand with a checkpoint and
-// their exit codes; resumed, it becomes the run that nobody interrupted.
+// their exit codes; resumed, it becomes the run that nobody interrupted, with every evaluation: the one
+// that a signal broke off is made then.
 func TestSignalsSave(t *testing.T) {
 	binary := program(t, "llama", llama)
 	data := corpus(t, 1500)
 	for _, c := range []struct {
 		signal syscall.Signal
 		code   int
-	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
+		eval   string
+	}{{syscall.SIGINT, 130, "0"}, {syscall.SIGTERM, 143, "1"}} {
 		dir := out(t)
-		args := []string{"train", "--data", data, "--set", "train.lr=1e-3", "--steps", "1000000", "--eval-every", "0", "--out"}
+		args := []string{"train", "--data", data, "--set", "train.lr=1e-3", "--steps", "1000000", "--eval-data", data, "--eval-every", c.eval, "--out"}
 		cmd, rest := start(t, binary, 4, append(args, dir)...)
 		if err := cmd.Process.Signal(c.signal); err != nil {
 			t.Fatal(err)

@@ -24,6 +24,7 @@ type Training struct {
 
 	EvalEvery int64 // evaluate after every so many steps, 0: never
 	Eval      *Evaluation
+	EvalOwed  bool  // evaluate before the first step too: the run ended when that was to be done
 	SaveEvery int64 // call OnSave after every so many steps, 0: never
 
 	Profile *Profile // times some steps; nil: none
@@ -90,6 +91,11 @@ func (e *Engine) halt(err error) error {
 // Train runs steps until t.Steps are done or t.Stop says so. It ends drained, unless the device
 // fails.
 func (e *Engine) Train(t *Training) error {
+	if t.EvalOwed && t.Eval != nil {
+		if err := e.evaluate(t); err != nil {
+			return err
+		}
+	}
 	filled := int64(-1) // the step whose batch is in host memory
 	for e.state.Step < t.Steps && !(t.Stop != nil && t.Stop()) {
 		start := time.Now()

@@ -43,7 +43,7 @@ func (s *session) openRouting(errw io.Writer) (*routing, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	f, err := telemetry.OpenMetrics(filepath.Join(s.out, RoutingFile), s.engine.State().Step)
+	f, err := telemetry.OpenMetrics(filepath.Join(s.out, RoutingFile), s.engine.State().Step, false)
 	if bad := (*fault.Error)(nil); errors.As(err, &bad) { // its place is not one that a flag gives
 		return nil, bad.Help("move it out of the way: the run begins a new one")
 	} else if err != nil {

@@ -52,6 +52,7 @@ type session struct {
 	startup   startup
 
 	evaluated int64 // step of the last evaluation, -1: none
+	evalOwed  bool  // the run that is gone on with was to evaluate its last step
 	evalLoss  float64
 	best      float64 // the lowest evaluation loss so far
 	saved     string  // path of the last checkpoint
@@ -117,7 +118,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if err := first(s.startBest(), s.startProfile()); err != nil {
 		return err
 	}
-	if s.metrics, err = telemetry.OpenMetrics(s.settings.metrics, s.engine.State().Step); err != nil {
+	if s.metrics, err = telemetry.OpenMetrics(s.settings.metrics, s.engine.State().Step, s.evalOwed); err != nil {
 		return err
 	}
 	defer func() { err = first(err, s.metrics.Close()) }()
@@ -271,7 +272,7 @@ func (s *session) start() (err error) {
 	}
 	s.engine.SetState(engine.State{Step: st.Step, Updates: st.Updates, Skipped: st.Skipped, InRow: st.InARow})
 	s.tokens = st.Tokens
-	s.saved, s.savedStep = s.from.Path, st.Step
+	s.saved, s.savedStep, s.evalOwed = s.from.Path, st.Step, st.EvalOwed
 	return nil
 }
 
@@ -287,6 +288,7 @@ func (s *session) run() error {
 	}
 	if s.eval != nil {
 		tr.Eval, tr.EvalEvery = s.evaluation(), t.EvalEvery
+		tr.EvalOwed = s.evalOwed && t.EvalEvery > 0
 	}
 	if s.profiler != nil {
 		tr.Profile = s.profiler.times
@@ -375,7 +377,9 @@ func (s *session) write(st engine.State) error {
 	state := slabs{e: s.engine, readOnly: true}
 	files := checkpoint.FromSlabs(s.plan, state.view)
 	state.guard(files)
-	path, err := checkpoint.Save(s.out, s.state(st), files, keep)
+	record := s.state(st)
+	record.EvalOwed = s.eval != nil && s.train.EvalEvery > 0 && st.Step%s.train.EvalEvery == 0 && s.evaluated != st.Step
+	path, err := checkpoint.Save(s.out, record, files, keep)
 	if err = first(err, state.end()); err != nil {
 		return err
 	}

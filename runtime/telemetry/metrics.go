@@ -77,9 +77,9 @@ type Metrics struct {
 }
 
 // OpenMetrics opens a metrics file for the steps after `done`: lines of later steps, which a
-// resumed run repeats, and a torn last line are cut off. A file that is not metrics is left as
-// it is, with an error. The folder is made if need be.
-func OpenMetrics(path string, done int64) (*Metrics, error) {
+// resumed run repeats, and a torn last line are cut off; with owed, an evaluation of step `done` too.
+// A file that is not metrics is left as it is, with an error. The folder is made if need be.
+func OpenMetrics(path string, done int64, owed bool) (*Metrics, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, metricsFault(path, err)
 	}
@@ -89,7 +89,7 @@ func OpenMetrics(path string, done int64) (*Metrics, error) {
 	}
 	keep := int64(0)
 	if !special(f) {
-		keep, err = keptBytes(f, done)
+		keep, err = keptBytes(f, done, owed)
 	}
 	if err == nil {
 		err = f.Truncate(keep)
@@ -115,8 +115,9 @@ const lineStart = `{"step":`
 
 var errNotMetrics = errors.New("it has a line that is not metrics, and is left as it is")
 
-// keptBytes is the length of the whole lines up to the first one of a step after done.
-func keptBytes(f *os.File, done int64) (int64, error) {
+// keptBytes is the length of the whole lines up to the first one of a step after done, or with owed
+// to an evaluation of step done.
+func keptBytes(f *os.File, done int64, owed bool) (int64, error) {
 	r := bufio.NewReader(f)
 	kept := int64(0)
 	for {
@@ -130,11 +131,14 @@ func keptBytes(f *os.File, done int64) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		var head struct{ Step *int64 }
+		var head struct {
+			Step *int64          `json:"step"`
+			Eval json.RawMessage `json:"eval_loss"` // null where it is not finite
+		}
 		if json.Unmarshal(bytes.TrimSpace(line), &head) != nil || head.Step == nil {
 			return 0, errNotMetrics
 		}
-		if *head.Step > done {
+		if *head.Step > done || owed && *head.Step == done && head.Eval != nil {
 			return kept, nil
 		}
 		kept += int64(len(line))

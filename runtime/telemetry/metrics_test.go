@@ -16,7 +16,7 @@ import (
 
 func write(t *testing.T, path string, done int64, steps ...int64) {
 	t.Helper()
-	m, err := OpenMetrics(path, done)
+	m, err := OpenMetrics(path, done, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestMetricsLines(t *testing.T) {
 
 func TestNonFiniteValuesAreNull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.jsonl")
-	m, err := OpenMetrics(path, 0)
+	m, err := OpenMetrics(path, 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestFilesThatAreNotMetricsAreLeft(t *testing.T) {
 			if err := os.WriteFile(path, []byte(notes), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			_, err := OpenMetrics(path, done)
+			_, err := OpenMetrics(path, done, false)
 			var f *fault.Error
 			if !errors.As(err, &f) || f.Code != "MT0627" || !strings.Contains(f.Hint, "--metrics") {
 				t.Errorf("%q, step %d: got %v", notes, done, err)
@@ -142,7 +142,40 @@ func TestMetricsFolderThatCannotBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	var f *fault.Error
-	if _, err := OpenMetrics(filepath.Join(file, "m"), 0); !errors.As(err, &f) || f.Code != "MT0627" {
+	if _, err := OpenMetrics(filepath.Join(file, "m"), 0, false); !errors.As(err, &f) || f.Code != "MT0627" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestEvaluationsThatAreOwedAreCut: an evaluation that a resumed run makes first stands once in the
+// metrics, also where a run that was killed after it had made it before.
+func TestEvaluationsThatAreOwedAreCut(t *testing.T) {
+	const step1, step2, eval1, null2 = `{"step":1,"loss":2}` + "\n", `{"step":2,"loss":2}` + "\n",
+		`{"step":1,"eval_loss":3}` + "\n", `{"step":2,"eval_loss":null,"non_finite":true}` + "\n"
+	for _, c := range []struct {
+		name, had string
+		done      int64
+		owed      bool
+		want      string
+	}{
+		{"done", step1 + eval1 + step2 + null2, 2, false, step1 + eval1 + step2 + null2},
+		{"owed and made", step1 + eval1 + step2 + null2, 2, true, step1 + eval1 + step2},
+		{"owed and made, then a step", step1 + eval1 + step2, 1, true, step1},
+		{"owed and not made", step1 + eval1 + step2, 2, true, step1 + eval1 + step2},
+	} {
+		path := filepath.Join(t.TempDir(), "m.jsonl")
+		if err := os.WriteFile(path, []byte(c.had), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		m, err := OpenMetrics(path, c.done, c.owed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != c.want {
+			t.Errorf("%s: %v\n%swant\n%s", c.name, err, got, c.want)
+		}
 	}
 }
