@@ -240,3 +240,13 @@ func scheduleText(s plan.Schedule) string {
 	}
 	return s.Kind + "(" + strings.Join(args, ", ") + ")"
 }
+
+// longWarmup is a note on a learning rate that has no time to do what it is set to. What the text says
+// was held together when it was compiled; what the command line and the data say is not.
+func longWarmup(t, compiled *plan.Train) string {
+	n := t.LR.Warmup + t.LR.Decay
+	if n <= t.Steps || t.Steps == compiled.Steps && t.LR == compiled.LR {
+		return ""
+	}
+	return fmt.Sprintf("note: warm-up and decay of lr take %d steps, and the run has %d\n", n, t.Steps)
+}

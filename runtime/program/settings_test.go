@@ -137,3 +137,28 @@ func TestRunFolderThatCannotBeWritten(t *testing.T) {
 		t.Errorf("the path is told twice: %v", err)
 	}
 }
+
+// TestLongWarmupIsTold: where the command line made a run too short for its learning rate; what the text
+// alone says is the compiler's to tell.
+func TestLongWarmupIsTold(t *testing.T) {
+	compiled := plan.Train{Steps: 100, LR: plan.Schedule{Kind: "cosine", Peak: 1, Warmup: 20}}
+	wsd := plan.Schedule{Kind: "wsd", Peak: 1, Warmup: 5, Decay: 10}
+	for _, c := range []struct {
+		name  string
+		steps int64
+		lr    plan.Schedule
+		want  bool
+	}{
+		{"as compiled", 100, compiled.LR, false},
+		{"just long enough", 20, compiled.LR, false},
+		{"too short", 19, compiled.LR, true},
+		{"one step", 1, compiled.LR, true},
+		{"decay counts", 14, wsd, true},
+		{"another rate", 100, wsd, false},
+		{"another rate, too long", 100, plan.Schedule{Kind: "constant", Peak: 1, Warmup: 101}, true},
+	} {
+		if got := longWarmup(&plan.Train{Steps: c.steps, LR: c.lr}, &compiled); (got != "") != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}

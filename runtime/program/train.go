@@ -97,9 +97,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 		fmt.Fprintf(errw, "note: a damaged checkpoint is now %s\n", path)
 	}
 	s.say(errw)
-	if lr := s.train.LR; s.train.Epochs > 0 && lr.Warmup+lr.Decay > s.train.Steps {
-		fmt.Fprintf(errw, "note: warm-up and decay of lr take %d steps, and the run has %d\n", lr.Warmup+lr.Decay, s.train.Steps)
-	}
+	fmt.Fprint(errw, longWarmup(&s.train, &p.Plan.Train))
 	if s.from != nil {
 		fmt.Fprint(errw, noteOf(s.changes()))
 	}
