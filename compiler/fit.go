@@ -40,8 +40,8 @@ func deviceParts(p *plan.Plan) []string {
 			out = append(out, fmt.Sprintf("%s: %s", a.Name, schedule.Bytes(a.Bytes)))
 		}
 	}
-	if n := memplan.Reserve(p.Target); n > 0 {
-		out = append(out, fmt.Sprintf("kept for the device's libraries: %s", schedule.Bytes(n)))
+	if n := memplan.Reserve(p); n > 0 {
+		out = append(out, fmt.Sprintf("kept for the device's libraries and its kernels: %s", schedule.Bytes(n)))
 	}
 	return out
 }

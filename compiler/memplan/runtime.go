@@ -14,7 +14,7 @@ func Need(p *plan.Plan) (deviceBytes, hostBytes int64) {
 	if p.Target == "cpu" {
 		return 0, d + h
 	}
-	return d + Reserve(p.Target), h
+	return d + Reserve(p), h
 }
 
 // RuntimeBytes is what a process of the plan needs besides its arenas: the program itself,
@@ -70,10 +70,14 @@ const StateBytes = 4
 const TaskBytes = 1200
 
 // Reserve is the device memory that a plan cannot use: a GPU's context, its libraries and
-// their workspaces. Measured on resident programs (0.55 GiB) and on streams (0.75 GiB).
-func Reserve(target string) int64 {
-	if target == "cuda" {
-		return 768 << 20
+// their workspaces, and what kernels take beyond that while they run. Measured on resident programs (0.55 GiB) and
+// on streams (0.75 GiB).
+func Reserve(p *plan.Plan) int64 {
+	if p.Target == "cuda" {
+		return 768<<20 + p.Scratch
 	}
 	return 0
 }
+
+// ScratchWithin is how much of what kernels take while they run is within what was measured.
+const ScratchWithin = 64 << 20

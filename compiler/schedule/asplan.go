@@ -16,7 +16,7 @@ func (f *File) Plan() (*plan.Plan, error) {
 	p := &plan.Plan{
 		Model: f.Model, NumParams: f.Params, Placement: f.Placement, Source: f.Source, Target: f.Target, Compiler: f.Compiler,
 		Hash: f.Hash, Precision: f.Precision, Values: f.Values, Batch: f.Batch, Seq: f.Seq, Rows: f.Rows, Micros: f.Micros,
-		Groups: f.Groups, Slots: f.Slots, GradSlots: f.GradSlots, Clip: f.Clip, SavedInputs: f.SavedInputs, SavedLayers: f.SavedLayers, Prefill: f.Prefill, Templates: f.Templates,
+		Groups: f.Groups, Slots: f.Slots, GradSlots: f.GradSlots, Clip: f.Clip, SavedInputs: f.SavedInputs, SavedLayers: f.SavedLayers, Scratch: f.Memory.Scratch, Prefill: f.Prefill, Templates: f.Templates,
 		Buffers: make([]plan.Buffer, 1), ResultsEvent: -1,
 	}
 	b := &planOf{file: f, plan: p, arenas: map[string]int{}, buffers: map[string]plan.BufID{}, slabs: map[string]int{}, units: map[string]int{}, spans: map[string]int{"": 0}}

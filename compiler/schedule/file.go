@@ -73,6 +73,7 @@ type FileMemory struct {
 	DevicePeak int64       `json:"device_peak"`
 	HostPeak   int64       `json:"host_peak"`
 	Runtime    int64       `json:"runtime"`
+	Scratch    int64       `json:"scratch,omitempty"` // plan.Plan.Scratch
 	Arenas     []FileArena `json:"arenas"`
 }
 
@@ -284,7 +285,7 @@ func recordersOf(p *plan.Plan) [plan.NumLists][]int {
 func MemoryOf(p *plan.Plan) FileMemory { return fileMemory(p, purposes(p)) }
 
 func fileMemory(p *plan.Plan, purpose []string) FileMemory {
-	m := FileMemory{Runtime: memplan.RuntimeBytes(p), Arenas: []FileArena{}}
+	m := FileMemory{Runtime: memplan.RuntimeBytes(p), Scratch: p.Scratch, Arenas: []FileArena{}}
 	m.DevicePeak, m.HostPeak = memplan.Peak(p)
 	m.HostPeak += m.Runtime
 	for a, arena := range p.Arenas {

@@ -137,5 +137,5 @@ func (o *Options) tooLarge(b *builder) bool { return o.DeviceMemory > 0 && need(
 // need is the device memory of a plan, with what the device itself keeps for its libraries.
 func need(b *builder) int64 {
 	n, _ := memplan.Peak(b.p)
-	return n + memplan.Reserve(b.p.Target)
+	return n + memplan.Reserve(b.p)
 }

@@ -77,7 +77,7 @@ func (f *File) check() error {
 	}{{"params", f.Params}, {"trained", f.Trained}, {"active_params", f.Active}, {"batch", f.Batch}, {"seq", f.Seq}, {"rows", f.Rows}, {"micros", f.Micros},
 		{"groups", f.Groups}, {"slots", f.Slots}, {"grad_slots", f.GradSlots}, {"saved_inputs", f.SavedInputs}, {"saved_layers", f.SavedLayers},
 		{"device_grads", f.DeviceGrads}, {"prefill", f.Prefill},
-		{"memory.device_peak", f.Memory.DevicePeak}, {"memory.host_peak", f.Memory.HostPeak}, {"memory.runtime", f.Memory.Runtime}} {
+		{"memory.device_peak", f.Memory.DevicePeak}, {"memory.host_peak", f.Memory.HostPeak}, {"memory.runtime", f.Memory.Runtime}, {"memory.scratch", f.Memory.Scratch}} {
 		if !amount(x.n) {
 			return jsontext.In(x.field, fmt.Errorf("%s is %d, which is no amount of anything", x.field, x.n))
 		}

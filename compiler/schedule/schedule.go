@@ -231,6 +231,9 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		Precision: prog.DType.String(), Placement: o.Placement, Clip: b.clip, Slots: o.Slots, GradSlots: o.GradSlots, Documents: prog.Documents,
 		Train: m.Train.Run, LoRA: loraOf(m),
 	}
+	if o.Target == "cuda" {
+		b.p.Scratch = scratch(prog)
+	}
 	if m.File != nil {
 		b.p.Source = filepath.Base(m.File.Name)
 	}

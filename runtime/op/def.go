@@ -325,6 +325,9 @@ type Launch struct {
 	Cost func(c *Call, s Sizes) Cost
 	// Shape says how the launch is bound where it is not by the bytes it moves; nil: by those.
 	Shape func(c *Call, s Sizes) Shape
+	// Scratch is the device memory that kernels on a GPU take besides their operands, for as long as they run; nil:
+	// a few MB at most, whatever the sizes.
+	Scratch func(c *Call, s Sizes) int64
 }
 
 // WithStarts is the launch where documents share rows: it also reads "starts".

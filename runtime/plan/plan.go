@@ -69,6 +69,9 @@ type Plan struct {
 	Clip      bool
 	Slots     int64 // device slots for layer weights (stream)
 	GradSlots int64 // device slots for layer gradients (stream)
+	// Scratch is the device memory that kernels take besides the arenas while they run, of what goes beyond the few MB
+	// that a device has room for anyway.
+	Scratch int64
 	// SavedInputs is how many values between units wait for backward on the host.
 	SavedInputs int64
 	// SavedLayers is of how many layers what backward reads waits on the host.

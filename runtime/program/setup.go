@@ -70,14 +70,20 @@ func fits(p *plan.Plan, infer bool, d device.Device) error {
 		return nil
 	}
 	want, _ := memory(p, infer)
+	if !infer {
+		want += p.Scratch
+	}
 	free, total := gpu.Free()
 	if want <= free {
 		return nil
 	}
 	return fault.New("MT0506", "", "%s needs %s of device memory, and %s of the %s of %s are free", p.Model,
 		telemetry.Bytes(want), telemetry.Bytes(free), telemetry.Bytes(total), d.Name()).OnMachine().
-		Help("compile with a smaller --micro-batch, --recompute all or --placement stream; `mtc inspect` shows what takes the memory")
+		Help("%s", lessMemory)
 }
+
+// lessMemory is what takes less of it.
+const lessMemory = "compile with a smaller --micro-batch, --recompute all or --placement stream; `mtc inspect` shows what takes the memory"
 
 // outOfMemory is a fault of the machine.
 func outOfMemory(format string, args ...any) *fault.Error {
@@ -128,6 +134,7 @@ func (p *Program) openPinned(threads int64, infer bool, pinned *int64, optimizer
 			if p.Plan.Target == "cuda" {
 				f.Code = map[device.Memory]string{device.DeviceMemory: "MT0506", device.HostMemory: "MT0507"}[m.Memory]
 			}
+			f.Help("%s", lessMemory)
 			return nil, f
 		}
 		return nil, err

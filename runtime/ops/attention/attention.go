@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -54,6 +55,15 @@ var Def = op.Def{
 		Writes: []string{"d.q", "d.k", "d.v"},
 		Adds:   []string{"d.q", "d.k", "d.v"},
 		Shape:  shaped("backward"),
+		// Of the kernels for bf16, the largest there are for the head.
+		Scratch: func(c *op.Call, s op.Sizes) int64 {
+			heads := c.Int("heads")
+			a := device.Args{I: [device.MaxInts]int64{s.Batch, s.Seq, 0, heads}}
+			if hd := c.In[0].Shape.Last().N / heads; hd%16 != 0 || hd > mmaMaxHead {
+				return plainWork(&a)
+			}
+			return wgmmaWork(&a)
+		},
 	}, func(c *op.Call, s op.Sizes) int64 { return 10 * pairFLOPs(c, s) })},
 	Cached: cached(),
 }

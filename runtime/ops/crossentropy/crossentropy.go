@@ -16,6 +16,7 @@ package crossentropy
 import (
 	"fmt"
 
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -34,12 +35,16 @@ var Def = &op.Def{
 	},
 	Infer:   infer,
 	RowWise: true,
-	Forward: op.Launch{Func: "Eval", Reads: []string{"logits", "targets"}, Writes: []string{"partials"}, Cost: evalCost},
+	Forward: op.Launch{Func: "Eval", Reads: []string{"logits", "targets"}, Writes: []string{"partials"}, Cost: evalCost, Scratch: scratch},
 	Backward: []op.Launch{{
 		Func: "Loss", Reads: []string{"logits", "targets", "scalars"}, Writes: []string{"d.logits", "partials"},
 		InPlace: [][2]string{{"logits", "d.logits"}},
-		Cost:    lossCost,
+		Cost:    lossCost, Scratch: scratch,
 	}},
+}
+
+func scratch(_ *op.Call, s op.Sizes) int64 {
+	return work(&device.Args{I: [device.MaxInts]int64{s.Rows()}})
 }
 
 func infer(c *op.Call) error {

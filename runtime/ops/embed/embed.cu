@@ -392,8 +392,13 @@ extern "C" __global__ void __launch_bounds__(256) embed_join(Args a) {
     const u32 id = s[end - 1].id;
     if (s[end].id != id) return;                                        // no run goes on
     if (s[start].id == id && start > 0 && s[start - 1].id == id) return;  // it did not start here
+    // The last tile that begins in the run. Each warp looks at 32 at once: one after the other they are as
+    // many latencies of memory as the most frequent token has tiles.
     i64 last = tile + 1;
-    while ((last + 1) * TILE < rows && s[(last + 1) * TILE].id == id) last++;
+    for (int more = 32; more == 32; last += more) {
+        const i64 at = (last + 1 + threadIdx.x % 32) * TILE;
+        more = __popc(__ballot_sync(FULL, at < rows && s[at].id == id));
+    }
     const i64 base = (i64)blockIdx.y * blockDim.x * COLUMNS;
     if (fast_columns(a)) {
         const i64 c = base + threadIdx.x * COLUMNS;

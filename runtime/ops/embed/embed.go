@@ -8,6 +8,7 @@
 package embed
 
 import (
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -30,6 +31,9 @@ var Def = &op.Def{
 	Backward: []op.Launch{{
 		Func: "BackwardWeight", Reads: []string{"ids", "d.y"}, Writes: []string{"d.weight"}, Adds: []string{"d.weight"},
 		Cost: backwardCost,
+		Scratch: func(c *op.Call, s op.Sizes) int64 {
+			return work(&device.Args{I: [device.MaxInts]int64{s.Elems(c.In[0].Shape), 0, c.Out.Shape.Last().N}})
+		},
 	}},
 }
 

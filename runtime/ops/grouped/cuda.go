@@ -95,12 +95,14 @@ func grid(s side, tile int64, shared int32) func(*device.Args) device.Grid {
 // biasParts is into how many parts bias.cu cuts the rows of an expert.
 const biasParts = 16
 
+func biasWork(a *device.Args) int64 { return 4 * biasParts * a.I[2] * a.I[3] }
+
 var biasCUDA = &device.Source{
 	Text: biasText, Func: "grouped_bias_parts",
 	Grid: func(a *device.Args) device.Grid {
 		return device.Grid{X: int32((a.I[2] + 255) / 256), Y: int32(a.I[3]), Z: biasParts, Threads: 256}
 	},
-	Work: func(a *device.Args) int64 { return 4 * biasParts * a.I[2] * a.I[3] },
+	Work: biasWork,
 	Next: &device.Source{Text: biasText, Func: "grouped_bias",
 		Grid: func(a *device.Args) device.Grid {
 			return device.Grid{X: int32((a.I[2]*a.I[3] + 255) / 256), Y: 1, Z: 1, Threads: 256}

@@ -12,6 +12,7 @@
 package grouped
 
 import (
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/tensor"
@@ -39,7 +40,10 @@ var Def = &op.Def{
 	Backward: []op.Launch{
 		adds(launch("BackwardInput", []string{"weight", "routing", "d.y"}, "d.x")),
 		adds(launch("BackwardWeight", []string{"x", "routing", "d.y"}, "d.weight")),
-		{Func: "BackwardBias", Reads: []string{"routing", "d.y"}, Writes: []string{"d.bias"}, Adds: []string{"d.bias"}, Cost: biasCost},
+		{Func: "BackwardBias", Reads: []string{"routing", "d.y"}, Writes: []string{"d.bias"}, Adds: []string{"d.bias"}, Cost: biasCost,
+			Scratch: func(c *op.Call, _ op.Sizes) int64 {
+				return biasWork(&device.Args{I: [device.MaxInts]int64{0, 0, c.Int("out"), c.Int("experts")}})
+			}},
 	},
 }
 

@@ -3,6 +3,7 @@ package grouped
 import (
 	"fmt"
 
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/ops/moe"
 	"github.com/megatrain/mtc/runtime/tensor"
@@ -49,6 +50,9 @@ var NormDef = &op.Def{
 		{
 			Func: "NormBackwardWeight", Reads: []string{"x", "routing", "center", "inv", "d.y"},
 			Writes: []string{"d.weight", "d.bias"}, Adds: []string{"d.weight", "d.bias"}, Cost: normCost(5, 2),
+			Scratch: func(c *op.Call, _ op.Sizes) int64 {
+				return normWork(&device.Args{I: [device.MaxInts]int64{0, c.In[0].Shape.Last().N / c.Int("slots"), c.Int("experts")}})
+			},
 		},
 		{
 			Func: "NormBackwardInput", Reads: []string{"x", "weight", "routing", "center", "inv", "d.y"}, Writes: []string{"d.x"}, Adds: []string{"d.x"},

@@ -18,11 +18,13 @@ var (
 		Grid: func(a *device.Args) device.Grid {
 			return device.Grid{X: int32((a.I[1] + 255) / 256), Y: int32(a.I[2]), Z: biasParts, Threads: 256}
 		},
-		Work: func(a *device.Args) int64 { return 2 * 4 * biasParts * a.I[1] * a.I[2] },
+		Work: normWork,
 		Next: &device.Source{Text: normText, Func: "grouped_norm_sums",
 			Grid: func(a *device.Args) device.Grid { return teams.Of((a.I[1]*a.I[2]+255)/256, 256) }},
 	}
 )
+
+func normWork(a *device.Args) int64 { return 2 * 4 * biasParts * a.I[1] * a.I[2] }
 
 // A team of threads takes a group of I[4] elements of a row; blocks behind the last row in use end at once.
 

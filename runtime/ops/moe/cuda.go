@@ -38,6 +38,9 @@ func ceil(n, size int64) int64 { return (n + size - 1) / size }
 // weightParts is the parts of the tokens, in logits.cu.
 func weightParts(a *device.Args) int64 { return max(8, min(128, 1<<25/(a.I[1]*a.I[2]))) }
 
+// weightWork is the sums of all parts.
+func weightWork(a *device.Args) int64 { return 4 * weightParts(a) * a.I[1] * a.I[2] }
+
 // units is the number of pieces of n rows of d elements.
 func units(n, d int64) int64 {
 	if d%unit == 0 {
@@ -82,7 +85,7 @@ var (
 			columns := weightLanes * (2 - a.I[1]%2)
 			return device.Grid{X: int32(ceil(a.I[1], columns)), Y: int32(ceil(a.I[0], size)), Z: int32(ceil(a.I[2], 8)), Threads: weightLanes}
 		},
-		Work: func(a *device.Args) int64 { return 4 * weightParts(a) * a.I[1] * a.I[2] },
+		Work: weightWork,
 		Next: &device.Source{Text: logitsText, Func: "moe_logits_weight", Grid: threads(func(a *device.Args) int64 { return a.I[1] * a.I[2] })}}
 )
 

@@ -1,6 +1,7 @@
 package moe
 
 import (
+	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/op"
 	"github.com/megatrain/mtc/runtime/tensor"
 )
@@ -30,7 +31,12 @@ var LogitsDef = &op.Def{
 	Forward: op.WithCost(op.Launch{Func: "Logits", Reads: []string{"x", "weight"}, Writes: []string{"y"}}, logitsFLOPs),
 	Backward: []op.Launch{
 		op.WithCost(op.Launch{Func: "LogitsBackwardInput", Reads: []string{"weight", "d.y"}, Writes: []string{"d.x"}, Adds: []string{"d.x"}}, logitsFLOPs),
-		op.WithCost(op.Launch{Func: "LogitsBackwardWeight", Reads: []string{"x", "d.y"}, Writes: []string{"d.weight"}, Adds: []string{"d.weight"}}, logitsFLOPs),
+		op.WithCost(op.Launch{
+			Func: "LogitsBackwardWeight", Reads: []string{"x", "d.y"}, Writes: []string{"d.weight"}, Adds: []string{"d.weight"},
+			Scratch: func(c *op.Call, _ op.Sizes) int64 {
+				return weightWork(&device.Args{I: [device.MaxInts]int64{0, c.In[0].Shape.Last().N, c.Int("experts")}})
+			},
+		}, logitsFLOPs),
 	},
 }
 

@@ -96,7 +96,12 @@ var ObserveDef = &op.Def{
 		c.Consts = routerConsts(c)
 		return err
 	},
-	Forward: op.Launch{Func: "Observe", Reads: []string{"logits", "targets", "scalars", "router"}, Writes: []string{"y", "router"}, Cost: logitsCost},
+	Forward: op.Launch{Func: "Observe", Reads: []string{"logits", "targets", "scalars", "router"}, Writes: []string{"y", "router"}, Cost: logitsCost, Scratch: selectScratch},
+}
+
+func selectScratch(c *op.Call, s op.Sizes) int64 {
+	a := router{Rows: int(s.Rows()), Experts: int(c.Int("experts")), Balance: int(c.Int("balance"))}.args()
+	return selectWork(&a)
 }
 
 // SelectDef declares the choice of pairs (layout.go says what a routing is). Causal kinds of it
@@ -126,7 +131,7 @@ var SelectDef = &op.Def{
 		c.Consts = append(routerConsts(c), op.BoolConst("Observed", len(c.Inputs) > 1))
 		return nil
 	},
-	Forward: op.Launch{Func: "Select", Reads: []string{"logits", "targets", "scalars", "router"}, Writes: []string{"y", "router"}, Cost: logitsCost},
+	Forward: op.Launch{Func: "Select", Reads: []string{"logits", "targets", "scalars", "router"}, Writes: []string{"y", "router"}, Cost: logitsCost, Scratch: selectScratch},
 	Advance: &op.Launch{Func: "Advance", Reads: []string{"scalars", "router"}, Writes: []string{"router"},
 		Cost: func(c *op.Call, _ op.Sizes) op.Cost {
 			n := c.Int("experts")
