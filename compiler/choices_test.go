@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/megatrain/mtc/compiler/memplan"
+	"github.com/megatrain/mtc/runtime/plan"
 )
 
 // TestAnyChoicesGiveAPlan: whatever is pinned together, a plan comes out that the verifier
@@ -29,7 +30,7 @@ func TestAnyChoicesGiveAPlan(t *testing.T) {
 		if r.IntN(3) == 0 {
 			o.DeviceMemory = 2<<20 + r.Int64N(30<<20)
 			if o.Target == "cuda" {
-				o.DeviceMemory += memplan.Reserve("cuda")
+				o.DeviceMemory += memplan.Reserve(&plan.Plan{Target: "cuda"})
 			}
 		}
 		p, l := fit(o)
@@ -43,7 +44,7 @@ func TestAnyChoicesGiveAPlan(t *testing.T) {
 			continue
 		}
 		plans++
-		if n, _ := memplan.Peak(p); o.DeviceMemory > 0 && n+memplan.Reserve(p.Target) > o.DeviceMemory {
+		if n, _ := memplan.Peak(p); o.DeviceMemory > 0 && n+memplan.Reserve(p) > o.DeviceMemory {
 			t.Errorf("%+v: the plan takes %d", o, n)
 		}
 	}
