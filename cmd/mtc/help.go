@@ -51,7 +51,7 @@ func verbHelp(w io.Writer, cmd *cobra.Command) {
 }
 
 // helpWidth is the columns that help takes.
-const helpWidth = 80
+const helpWidth = program.Columns
 
 // flagHelp lists flags in two columns: how each is written, and what it does.
 func flagHelp(w io.Writer, fs *pflag.FlagSet) {

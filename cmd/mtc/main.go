@@ -1,8 +1,12 @@
 // Command mtc compiles .mt models into static training schedules and runs them.
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/megatrain/mtc/runtime/program"
+)
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, &program.Folding{W: os.Stderr}))
 }

@@ -3,13 +3,16 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/megatrain/mtc/compiler/view"
+	"github.com/megatrain/mtc/runtime/program"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
@@ -43,6 +46,46 @@ func TestReportsAreNarrow(t *testing.T) {
 		for _, line := range strings.Split(out, "\n") {
 			if n := utf8.RuneCountInString(line); n > helpWidth && !strings.Contains(line, dir) {
 				t.Errorf("mtc %s: %d columns: %s", strings.Join(args, " "), n, line)
+			}
+		}
+	}
+}
+
+// TestErrorsAreNarrow: what every verb says is wrong keeps to 80 columns where main prints it, in the same words as in
+// whole lines, and stays in whole lines where a program reads it.
+func TestErrorsAreNarrow(t *testing.T) {
+	var all [][]string
+	for _, verb := range verbs {
+		name := verb(&env{}).Name()
+		for _, args := range [][]string{{"--no-such-flag-as-this-one"}, {"nowhere/at/all.mt"}, {"nowhere", "at", "all", "of", "the", "folders", "that", "are"}} {
+			all = append(all, append([]string{name}, args...))
+		}
+	}
+	nano := filepath.Join("..", "..", "models", "nano.mt")
+	all = append(all, [][]string{
+		{"plan", nano, "--what-if", "gpu=rtx5090,h200", "--what-if", "batch=9999999999"},
+		{"plan", nano, "--machine", "a-machine-that-is-not-there"}, {"plan", nano, "--device-memory", "1KiB", "--machine", "h200"},
+		{"plan", nano, "--recompute", "layer[0..3,7],another,layer[9]"}, {"plan", nano, "--set", "D=130"}, {"plan", nano, "--set", "train.lr=cosine(peak = 1, warm = 3)"},
+		{"inspect", "..", "--why", "a task of no name", "--html", "/dev/full/x"}, {"diff", nano, nano + "x"}, {"compare", "..", "."},
+		{"bench", "-o", nano}, {"bench", "--result", nano}, {"import", "..", "-o", nano}, {"run", nano, "--data", "a/folder/that/is/not/there", "--steps", "3"},
+		{"run", nano, "--steps", "three"}, {"generate", ".."}, {"export", ".."}, {"doctor", ".."}, {"calibrate", ".."}, {"ops", "attntion"}, {"explain", "MT9"},
+	}...)
+	for _, args := range all {
+		whole, said, short := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
+		code := run(args, strings.NewReader(""), io.Discard, whole)
+		if again := run(args, strings.NewReader(""), io.Discard, &program.Folding{W: said}); again != code {
+			t.Errorf("mtc %s: exit %d, and %d", strings.Join(args, " "), code, again)
+		}
+		if line := wide(said.String()); line != "" {
+			t.Errorf("mtc %s: %d columns: %s", strings.Join(args, " "), len(line), line)
+		}
+		if a, b := strings.Fields(whole.String()), strings.Fields(said.String()); !slices.Equal(a, b) {
+			t.Errorf("mtc %s: says %q, not %q", strings.Join(args, " "), b, a)
+		}
+		run(append([]string{"--diag", "short"}, args...), strings.NewReader(""), io.Discard, &program.Folding{W: short})
+		for _, line := range strings.Split(short.String(), "\n") {
+			if strings.HasPrefix(line, " ") {
+				t.Errorf("mtc %s --diag short: a line is broken:\n%s", strings.Join(args, " "), short)
 			}
 		}
 	}

@@ -262,7 +262,11 @@ func execProgram(e *env, path string, args []string) error {
 	if !strings.ContainsRune(path, filepath.Separator) {
 		path = "." + string(filepath.Separator) + path
 	}
-	if e.results.w == os.Stdout && e.err == os.Stderr {
+	errs := e.err
+	if f, ok := errs.(*program.Folding); ok {
+		errs = f.W // the program folds its own
+	}
+	if e.results.w == os.Stdout && errs == os.Stderr {
 		if err := replaceProcess(path, append([]string{path}, args...)); err != nil {
 			return cannotRun(path, err)
 		}

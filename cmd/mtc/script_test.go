@@ -1,21 +1,63 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/megatrain/mtc/runtime/program"
 )
 
-// TestMain makes the test binary act as mtc when a script runs the command.
+// TestMain makes the test binary act as mtc when a script runs the command. Scripts are told errors in whole lines, as
+// they are before they are folded, but for what programs say; that they keep to 80 columns is measured beside it.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"mtc": func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"mtc": func() {
+			if os.Getenv(inScript) == "" {
+				os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+			}
+			var folded bytes.Buffer
+			fold := &program.Folding{W: &folded}
+			code := run(os.Args[1:], os.Stdin, os.Stdout, &told{os.Stderr, fold})
+			if line := wide(folded.String()); line != "" && !slices.Contains(os.Args, "--diag") && !strings.Contains(strings.Join(os.Args, " "), "--diag=") {
+				fmt.Fprintf(os.Stderr, "a line of %d columns: %s\n", utf8.RuneCountInString(line), line)
+				code = 99
+			}
+			os.Exit(code)
+		},
 	})
+}
+
+// inScript is the variable by which a process knows that a script runs it.
+const inScript = "MTC_IN_SCRIPT"
+
+// told writes what a process has to say to two places.
+type told struct{ whole, folded io.Writer }
+
+func (t *told) Write(p []byte) (int, error) {
+	_, _ = t.folded.Write(p)
+	return t.whole.Write(p)
+}
+
+// wide is a line of a text that takes more columns than it may, "" for none. One that is a single word, such as a
+// path, cannot be broken.
+func wide(text string) string {
+	for _, line := range strings.Split(text, "\n") {
+		if utf8.RuneCountInString(line) > helpWidth && len(strings.Fields(line)) > 1 {
+			return line
+		}
+	}
+	return ""
 }
 
 // TestScript runs the command-line sessions in testdata/script. Besides testscript's own
@@ -32,6 +74,7 @@ func TestScript(t *testing.T) {
 
 // goCaches lets scripts that build programs share the Go caches: their home folder is empty.
 func goCaches(e *testscript.Env) error {
+	e.Setenv(inScript, "1")
 	for _, k := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY"} {
 		v, err := exec.Command("go", "env", k).Output()
 		if err != nil {

@@ -68,6 +68,10 @@ func cases() map[string]*List {
 		Also(source.Span{File: g, Start: len(g.Text), End: len(g.Text)}, "end of file")
 	add("8 a long line is cut around the span").Errorf("MT0000", at(long, "b", 0), "long").Mark("here").Also(at(long, "x", 0), "cut off")
 	add("9 bytes that do not print").Errorf("MT0000", at(bad, "= 3", 0), "bytes").Mark("here")
+	wide := source.New("wide.mt", []byte("x = "+strings.Repeat("日本", 60)+"\ny = "+strings.Repeat("z + ", 18)+"z\n"))
+	add("11 a long line of wide runes, cut between two").Errorf("MT0000", at(wide, "本日", 30), "wide").Mark("here")
+	add("12 a text without room beside its mark").Errorf("MT0000", at(wide, "z\n", 0), "right").Mark("a text that has to hang below").
+		Also(at(wide, "y", 0), "far to the left").Also(at(wide, "z + z\n", 0), "%s", strings.Repeat("words that fill more than one line ", 4))
 	l := add("10 a span over several lines, a warning, no span")
 	l.Errorf("MT0000", at(f, "block layer(x) {\n    a =", 0), "several lines").Mark("from here")
 	l.Warnf("MT0000", source.Span{}, "without a place").Hint("help")
@@ -166,5 +170,27 @@ func TestSorted(t *testing.T) {
 	want := []string{"MT0001 g y", "MT0001 f x", "MT0002 f x", "MT0001 f z"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// TestTextIsNarrow: excerpts and what hangs below them keep to the columns of a terminal, wherever a mark is.
+func TestTextIsNarrow(t *testing.T) {
+	line := "alpha = " + strings.Repeat("beta(gamma, 日本) + ", 12) + "omega"
+	for _, n := range []int{60, 70, 74, 75, 76, 77, 78, 79, 80, 81, 90, len(line)} {
+		f := source.New("m.mt", []byte(strings.Repeat("\n", n)+line[:min(n, len(line))]))
+		for from := n; from < len(f.Text); from += 7 {
+			for _, to := range []int{from + 1, from + 30, len(f.Text)} {
+				var l List
+				l.Errorf("MT0000", source.Span{File: f, Start: from, End: min(to, len(f.Text))}, "m").Mark("a text beside it").
+					Also(source.Span{File: f, Start: n + 8, End: n + 12}, "another one which is longer, and of many words that do not fit beside it either way")
+				var b bytes.Buffer
+				Render(&b, &l, Text)
+				for _, row := range strings.Split(b.String(), "\n") {
+					if textWidth(row) > 80 {
+						t.Fatalf("%d columns, mark %d to %d of %d: %s", textWidth(row), from-n, to-n, n, row)
+					}
+				}
+			}
+		}
 	}
 }

@@ -135,7 +135,7 @@ func (e *excerpt) write(w io.Writer, width int) {
 				marks = append(marks, m)
 			}
 		}
-		v := newView(e.file.Line(n), marks)
+		v := newView(e.file.Line(n), marks, maxWidth-width-len(" | "))
 		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%*d | %s", width, n, v.text), " "))
 		for _, row := range v.rows() {
 			fmt.Fprintf(w, "%s | %s\n", pad, strings.TrimRight(row, " "))

@@ -13,6 +13,7 @@ import (
 type view struct {
 	text  string
 	spots []spot
+	room  int // columns for each of its lines
 }
 
 // spot is a mark in display columns.
@@ -22,17 +23,17 @@ type spot struct {
 	primary  bool
 }
 
-// The widest line that is shown whole, and how much is kept before the first mark of a longer one.
+// The columns that excerpts keep to, and how many are kept before the first mark of a longer line.
 const (
-	maxWidth = 120
-	keepLeft = 40
+	maxWidth = 80
+	keepLeft = 24
 	tabWidth = 4
 )
 
-// newView lays out a line. Marks are byte ranges within it.
-func newView(line string, marks []mark) *view {
+// newView lays out a line in so many columns. Marks are byte ranges within it.
+func newView(line string, marks []mark, room int) *view {
 	cells, col := layoutLine(line, marks)
-	v := &view{}
+	v := &view{room: room}
 	for _, m := range marks {
 		s := spot{from: col[m.from], to: col[m.to], text: m.text, primary: m.primary}
 		s.to = max(s.to, s.from+1)
@@ -90,9 +91,9 @@ func layoutLine(line string, marks []mark) (cells []string, col map[int]int) {
 
 // cut sets the text, and shifts the marks when a long line is shown in part.
 func (v *view) cut(cells []string) {
-	start, end := 0, len(cells)
+	start, end, room := 0, len(cells), v.room
 	pre, post := "", ""
-	if len(cells) > maxWidth {
+	if len(cells) > room {
 		first := 0
 		if len(v.spots) > 0 {
 			first = v.spots[0].from
@@ -102,18 +103,21 @@ func (v *view) cut(cells []string) {
 				}
 			}
 		}
-		if first > maxWidth*2/3 {
-			start, pre = first-keepLeft, "..."
+		if first > room*2/3 {
+			start, pre = min(first-keepLeft, len(cells)+3-room), "..."
 		}
-		if start+maxWidth < end {
-			end, post = start+maxWidth, "..."
+		if room -= len(pre); start+room < end {
+			end, post = start+room-3, "..."
 		}
 		if start > 0 && cells[start] == "" {
 			start++
 		}
+		if end < len(cells) && cells[end] == "" {
+			end--
+		}
 	}
 	v.text = pre + strings.Join(cells[start:end], "") + post
-	limit := len(pre) + end - start + 1
+	limit := min(len(pre)+end-start+1, v.room) // a mark may stand behind the line
 	v.spots = slices.DeleteFunc(v.spots, func(s spot) bool { return !s.primary && (s.to <= start || s.from > end) })
 	for i := range v.spots {
 		s := &v.spots[i]
@@ -123,7 +127,7 @@ func (v *view) cut(cells []string) {
 }
 
 // rows returns the lines below the source line: the underlines with the last text beside
-// them, then the other texts from right to left, each hanging under its mark.
+// them where it has room there, then the other texts from right to left, each hanging under its mark.
 func (v *view) rows() []string {
 	if len(v.spots) == 0 {
 		return nil
@@ -151,15 +155,44 @@ func (v *view) rows() []string {
 		}
 	}
 	first := string(line)
-	if n := len(hang); n > 0 && hang[n-1].to == end {
+	if n := len(hang); n > 0 && hang[n-1].to == end && end+1+textWidth(hang[n-1].text) <= v.room {
 		first += " " + hang[n-1].text
 		hang = hang[:n-1]
 	}
 	out := []string{first}
 	for n := len(hang); n > 0; n-- {
-		out = append(out, bars(hang[:n], ""), bars(hang[:n-1], hang[n-1].text, hang[n-1].from))
+		out = append(out, bars(hang[:n], ""))
+		lines, at := v.hung(hang[n-1])
+		for _, l := range lines {
+			out = append(out, bars(hang[:n-1], l, at))
+		}
 	}
 	return out
+}
+
+// hung is the text of a mark in lines, and where they begin: under the mark, or as far to the left of it as they need.
+func (v *view) hung(s spot) (lines []string, at int) {
+	widest := v.room - min(s.from, v.room/4)
+	for _, word := range strings.Fields(s.text) {
+		if n := len(lines); n > 0 && textWidth(lines[n-1])+1+textWidth(word) <= widest {
+			lines[n-1] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	at = s.from
+	for _, l := range lines {
+		at = max(0, min(at, v.room-textWidth(l)))
+	}
+	return lines, at
+}
+
+// textWidth is the columns that a text takes.
+func textWidth(s string) (n int) {
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
 }
 
 // bars draws `|` under each spot, and a text at a column.

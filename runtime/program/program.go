@@ -40,7 +40,7 @@ type Program struct {
 
 // Main runs the program with the process's arguments and ends the process.
 func Main(p Program) {
-	os.Exit(p.Run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(p.Run(os.Args[1:], os.Stdout, &Folding{W: os.Stderr}))
 }
 
 // The exit codes.

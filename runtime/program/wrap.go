@@ -7,7 +7,7 @@ import "strings"
 func Wrap(text string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(text) {
-		if n := len(lines); n > 0 && len(lines[n-1])+1+len(word) <= width {
+		if n := len(lines); n > 0 && columns(lines[n-1])+1+columns(word) <= width {
 			lines[n-1] += " " + word
 		} else {
 			lines = append(lines, word)
