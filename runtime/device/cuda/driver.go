@@ -266,6 +266,10 @@ func codeOf(err error) int {
 	if errors.As(err, &e) {
 		return e.code
 	}
+	var lt blasError
+	if errors.As(err, &lt) {
+		return 0 // numbers of its own
+	}
 	for ; err != nil; err = errors.Unwrap(err) {
 		// cu's results are of an unexported type of ints.
 		if v := reflect.ValueOf(err); v.Kind() == reflect.Int {

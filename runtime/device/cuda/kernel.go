@@ -126,7 +126,7 @@ func (ks *kernels) load(d *Device, k *device.Kernel, src *device.Source, spec [4
 // compiled again.
 func (ks *kernels) add(d *Device, name string, key moduleKey, code machineCode) (cu.Module, error) {
 	m, err := d.loadModule(code.image)
-	if err != nil && code.path != "" && code.cached {
+	if c := codeOf(err); err != nil && code.path != "" && code.cached && c != codeOutOfMemory && !sticky(c) {
 		_ = os.Remove(code.path)
 		if code, err = d.compile(name, key); err == nil {
 			m, err = d.loadModule(code.image)

@@ -62,7 +62,9 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int dead; /* the sticky result */
 
 static int fails(const char *name) {
+	static int seen;
 	int rc = fault(name);
+	if (seen != faults) seen = faults, dead = 0;
 	if (rc >= 700 && rc <= 721 && rc != 704 && rc != 712 && rc != 713) dead = rc;
 	return rc ? rc : dead;
 }
@@ -110,6 +112,7 @@ static void run(function_t *f, command_t *c) {
 
 static void *loop(void *arg) {
 	stream_t *s = arg;
+	int rc;
 	pthread_mutex_lock(&mu);
 	for (;;) {
 		while (!s->head && !s->end) pthread_cond_wait(&changed, &mu);
@@ -122,7 +125,10 @@ static void *loop(void *arg) {
 		case COPY:
 		case LAUNCH:
 		case CALL:
-			if (fails("stream")) break;
+			if ((rc = fails("stream"))) {
+				dead = rc;
+				break;
+			}
 			pthread_mutex_unlock(&mu);
 			if (c->kind == COPY) {
 				memcpy(c->dst, c->src, c->n);

@@ -2,7 +2,7 @@
  *
  * MTC_FAKE_FAIL=NAME:N:RESULT makes the N-th call, of those whose names begin with NAME (all where it is
  * empty), return RESULT and do nothing; N+ every one from the N-th on. A change of the variable counts
- * anew. MTC_FAKE_CALLS names a file that gets a line for each call that could fail so.
+ * anew, on a GPU that is well. MTC_FAKE_CALLS names a file that gets a line for each call that could fail so.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+static int faults; /* counts changes of the variable */
 
 static int fault(const char *name) {
 	static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -28,6 +30,7 @@ static int fault(const char *name) {
 		const char *n = strchr(s, ':');
 		snprintf(last, sizeof last, "%s", s);
 		calls = at = on = 0;
+		faults++;
 		if (n && strchr(n + 1, ':')) {
 			snprintf(prefix, sizeof prefix, "%.*s", (int)(n - s), s);
 			at = atoi(n + 1);
