@@ -33,6 +33,9 @@ type Conversation struct {
 
 // Compile reads a template. name is for messages; bos and eos are the texts of these tokens.
 func Compile(name, text, bos, eos string) (*Template, error) {
+	if f := fault.Unfetched("MT0671", name, text); f != nil {
+		return nil, f
+	}
 	t, err := jinja.Compile(text)
 	if err != nil {
 		return nil, fault.New("MT0671", name, "the chat template cannot be used").Wrap(err).

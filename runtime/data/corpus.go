@@ -155,6 +155,9 @@ func fileLayout(f file, bytes bool, o Options, sum io.Writer) (layout, error) {
 	case bytes:
 		return layout{tokens: f.size, width: 1}, nil
 	case o.Width != 0:
+		if err := unfetched(f.path, r); err != nil {
+			return layout{}, err
+		}
 		return plainLayout(f.path, f.size, int64(o.Width))
 	}
 	return shardLayout(f.path, r, f.size)

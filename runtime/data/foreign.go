@@ -33,5 +33,15 @@ func packedUp(path string, r io.ReaderAt) error {
 				Help("%s; `width = 1 bytes` in the train block trains on the bytes as they are", m.help)
 		}
 	}
+	return unfetched(path, r)
+}
+
+// unfetched refuses what Git LFS leaves in place of a file.
+func unfetched(path string, r io.ReaderAt) error {
+	var buf [32]byte
+	n, _ := r.ReadAt(buf[:], 0) // what cannot be read is told where it is read
+	if f := fault.Unfetched("MT0608", path, string(buf[:n])); f != nil {
+		return f
+	}
 	return nil
 }

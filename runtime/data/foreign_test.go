@@ -29,6 +29,8 @@ func TestFilesOfAnotherKind(t *testing.T) {
 		{"bzip2", "BZh91AY&SYxx", "it is bzip2"},
 		{"zip", "PK\x03\x04xx", "it is zip"},
 		{"Parquet", "PAR1\x15\x04", "it is Parquet"},
+		{"Git LFS", "version https://git-lfs.example/spec/v1\noid sha256:4d\nsize 9\n", "Git LFS has not fetched"},
+		{"words like those of Git LFS", "version https://git", ""},
 		{"NumPy", "\x93NUMPY\x01\x00", "it is NumPy"},
 	} {
 		dir := tree(t, map[string]string{"a.txt": c.text})
@@ -37,7 +39,11 @@ func TestFilesOfAnotherKind(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if c.want != "" {
-			wantFault(t, c.name, err, "MT0608", -1, "width = 1 bytes")
+			hint := "width = 1 bytes"
+			if strings.Contains(c.want, "LFS") {
+				hint = "git lfs pull"
+			}
+			wantFault(t, c.name, err, "MT0608", -1, hint)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v", c.name, err)
 			}

@@ -30,6 +30,9 @@ type layout struct {
 func shardLayout(path string, r io.ReaderAt, size int64) (layout, error) {
 	var buf [headerBytes]byte
 	if size < headerBytes {
+		if err := unfetched(path, r); err != nil {
+			return layout{}, err
+		}
 		return layout{}, fault.New("MT0603", path, "a token shard starts with a header of %d bytes, this file has %d", headerBytes, size).
 			Help("if its tokens start at the first byte, give their width; if it is text, read it as bytes")
 	}
@@ -48,7 +51,8 @@ func shardLayout(path string, r io.ReaderAt, size int64) (layout, error) {
 		want := headerBytes + l.tokens*l.width
 		switch {
 		case word(2) > 1<<31-1:
-			return layout{}, fault.New("MT0603", path, "the header says %d tokens, which is negative as an int32", int32(word(2))).At(8)
+			return layout{}, fault.New("MT0603", path, "the header says %d tokens, which is negative as an int32", int32(word(2))).At(8).
+				Help("write the tokens into several shards, each with its count in the header")
 		case size < want:
 			return layout{}, fault.New("MT0604", path, "cut short: the header says %d tokens, which end at byte %d, and the file has %d", l.tokens, want, size).
 				At(size).Help("fetch or write this shard again")

@@ -16,15 +16,23 @@ type reader struct {
 	keys   object
 	used   map[string]bool
 	faults []string
+	wrong  map[string]bool // keys whose value is one of the faults
 	notes  []string
 }
 
-func newReader(o object) *reader { return &reader{keys: maps.Clone(o), used: map[string]bool{}} }
+func newReader(o object) *reader { return &reader{keys: maps.Clone(o), used: map[string]bool{}, wrong: map[string]bool{}} }
 
 func (r *reader) fault(format string, args ...any) {
 	// A key that is read twice is told of once.
 	if text := fmt.Sprintf(format, args...); !slices.Contains(r.faults, text) {
 		r.faults = append(r.faults, text)
+	}
+}
+
+// relation is a fault in how keys go together: where one of them is a fault by itself, nothing is known of that.
+func (r *reader) relation(keys []string, format string, args ...any) {
+	if !slices.ContainsFunc(keys, func(key string) bool { return r.wrong[key] }) {
+		r.fault(format, args...)
 	}
 }
 
@@ -47,6 +55,7 @@ func (r *reader) whole(key string, def ...int64) int64 {
 	v, ok := r.get(key)
 	if !ok {
 		if len(def) == 0 {
+			r.wrong[key] = true
 			r.fault("%s is missing", key)
 			return 1
 		}
@@ -54,10 +63,12 @@ func (r *reader) whole(key string, def ...int64) int64 {
 	}
 	n, ok := wholeOf(v)
 	if x, err := strconv.ParseFloat(fmt.Sprint(v), 64); err == nil && x > 1<<40 {
+		r.wrong[key] = true
 		r.fault("%s is %s; more than %d is too large", key, jsonText(v), int64(1)<<40)
 		return 1
 	}
 	if !ok || n < 1 {
+		r.wrong[key] = true
 		r.fault("%s is %s, a whole number above 0 is wanted", key, jsonText(v))
 		return 1
 	}

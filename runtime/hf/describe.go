@@ -173,12 +173,12 @@ func (r *reader) llama(d defaults, window string) []plan.Value {
 	}
 	kv := r.whole("num_key_value_heads", d.kv)
 	if heads%kv != 0 {
-		r.fault("num_attention_heads is %d, no multiple of num_key_value_heads, which is %d", heads, kv)
+		r.relation([]string{"num_attention_heads", "num_key_value_heads"}, "num_attention_heads is %d, no multiple of num_key_value_heads, which is %d", heads, kv)
 	}
 	if d.headDim == 0 {
 		d.headDim = width / heads
 		if _, given := r.get("head_dim"); !given && width%heads != 0 {
-			r.fault("hidden_size is %d, no multiple of num_attention_heads, which is %d, and there is no head_dim", width, heads)
+			r.relation([]string{"hidden_size", "num_attention_heads"}, "hidden_size is %d, no multiple of num_attention_heads, which is %d, and there is no head_dim", width, heads)
 		}
 	}
 	theta, scaling := r.rope(d.theta)
@@ -289,7 +289,7 @@ func (r *reader) layeredWindow() switches {
 func (r *reader) layerTypes(v any, layers int64) []bool {
 	list, _ := v.([]any)
 	if int64(len(list)) != layers {
-		r.fault("layer_types has %d entries for %d layers", len(list), layers)
+		r.relation([]string{"num_hidden_layers"}, "layer_types has %d entries for %d layers", len(list), layers)
 	}
 	out := make([]bool, layers)
 	for i, t := range list {

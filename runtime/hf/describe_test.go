@@ -194,6 +194,35 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestOneFaultIsToldOnce: a value that cannot be has no faults in its wake, of the values that it goes with.
+func TestOneFaultIsToldOnce(t *testing.T) {
+	for _, c := range []struct {
+		arch       string
+		key, value string
+	}{
+		{"LlamaForCausalLM", "hidden_size", "0"},
+		{"LlamaForCausalLM", "hidden_size", `"32"`},
+		{"LlamaForCausalLM", "hidden_size", ""},
+		{"LlamaForCausalLM", "hidden_size", "1e30"},
+		{"LlamaForCausalLM", "num_attention_heads", "0"},
+		{"LlamaForCausalLM", "num_attention_heads", "2.5"},
+		{"LlamaForCausalLM", "num_key_value_heads", "-1"},
+		{"LlamaForCausalLM", "rope_scaling", `{"type": "linear"}`},
+		{"LlamaForCausalLM", "rope_scaling", `{"type": "linear", "factor": 0}`},
+		{"LlamaForCausalLM", "rope_scaling", `{"type": "ntk", "factor": 2}`},
+		{"GPT2LMHeadModel", "n_head", "0"},
+		{"Qwen3ForCausalLM", "num_hidden_layers", "-1"},
+		{"MixtralForCausalLM", "num_local_experts", "-8"},
+		{"OlmoeForCausalLM", "num_experts_per_tok", "0.5"},
+	} {
+		_, err := describe("config.json", config(t, c.arch, c.key, c.value))
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Code != "MT0661" || strings.Count(f.Message, "\n") != 1 {
+			t.Errorf("%s with %s %s: %v", c.arch, c.key, c.value, err)
+		}
+	}
+}
+
 // A configuration that is written reads back as what it was made from.
 func TestWrittenConfigurationsReadBack(t *testing.T) {
 	for _, c := range [][]string{

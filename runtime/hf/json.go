@@ -42,6 +42,9 @@ func readObject(path string) (object, []byte, error) {
 	if err != nil {
 		return nil, nil, unreadable(path, err)
 	}
+	if f := fault.Unfetched("MT0660", path, string(text[:min(len(text), 32)])); f != nil {
+		return nil, nil, f
+	}
 	v, err := parseObject(text)
 	if err != nil {
 		return nil, nil, fault.New("MT0660", path, "it is not a JSON object that can be used").Wrap(err).Help("fetch the file again")

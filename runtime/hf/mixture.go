@@ -11,7 +11,7 @@ func (r *reader) mixture(experts, k int64, coefficient float64) []plan.Value {
 	e := r.whole("num_experts", 0)
 	if n := r.whole("num_local_experts", 0); n != 0 { // the same under its other name
 		if e != 0 && e != n {
-			r.fault("num_experts is %d and num_local_experts %d", e, n)
+			r.relation([]string{"num_experts", "num_local_experts"}, "num_experts is %d and num_local_experts %d", e, n)
 		}
 		e = n
 	}
@@ -20,7 +20,7 @@ func (r *reader) mixture(experts, k int64, coefficient float64) []plan.Value {
 	}
 	k = r.whole("num_experts_per_tok", k)
 	if k > e {
-		r.fault("num_experts_per_tok is %d, and there are %d experts", k, e)
+		r.relation([]string{"num_experts", "num_local_experts", "num_experts_per_tok"}, "num_experts_per_tok is %d, and there are %d experts", k, e)
 	}
 	return []plan.Value{value("E", e), value("K", k), value("alpha", r.balance(coefficient))}
 }

@@ -20,6 +20,7 @@ func float(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 // in the family's .mt.
 func (r *reader) rope(def float64) (theta float64, scaling string) {
 	theta, scaling = def, "none"
+	before := len(r.faults)
 	given := r.number("rope_theta", 0)
 	if given > 0 {
 		theta = given
@@ -42,7 +43,7 @@ func (r *reader) rope(def float64) (theta float64, scaling string) {
 		theta = t
 	}
 	s := r.scaling("rope_parameters", params)
-	if hasOld && s != scaling {
+	if hasOld && s != scaling && len(r.faults) == before {
 		r.fault("rope_scaling says %s and rope_parameters %s", scaling, s)
 	}
 	return theta, s

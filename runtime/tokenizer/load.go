@@ -57,6 +57,9 @@ func Load(path string) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fault.New("MT0602", path, "cannot be read").Wrap(cause(err))
 	}
+	if f := fault.Unfetched("MT0670", path, string(text[:min(len(text), 32)])); f != nil {
+		return nil, f
+	}
 	t, err := Parse(text)
 	if err != nil {
 		f := fault.New("MT0670", path, "the tokenizer cannot be used").Wrap(err)

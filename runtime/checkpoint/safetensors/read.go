@@ -54,11 +54,14 @@ func Read(path string, r io.ReaderAt, size int64) (*File, error) {
 	if size < 8 {
 		return nil, malformed(path, "it has %d bytes, the length of the header alone takes 8", size)
 	}
-	var word [8]byte
-	if _, err := r.ReadAt(word[:], 0); err != nil {
+	var begin [32]byte
+	if _, err := r.ReadAt(begin[:min(size, 32)], 0); err != nil {
 		return nil, unreadable(path, err)
 	}
-	n := binary.LittleEndian.Uint64(word[:])
+	if f := fault.Unfetched("MT0624", path, string(begin[:])); f != nil {
+		return nil, f
+	}
+	n := binary.LittleEndian.Uint64(begin[:])
 	switch {
 	case n > uint64(size-8):
 		return nil, malformed(path, "its header claims %d bytes, %d follow", n, size-8).At(0)

@@ -58,6 +58,12 @@ func (p *packer) open(path string) (*opened, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
+	var begin [32]byte
+	n, _ := f.ReadAt(begin[:], 0) // what cannot be read is told below
+	if u := fault.Unfetched("MT0608", path, string(begin[:n])); u != nil {
+		f.Close()
+		return nil, u
+	}
 	raw := counting{f, p}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".gz":
