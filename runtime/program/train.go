@@ -406,7 +406,10 @@ func (s *session) dataID() string {
 
 // wayBack says how to go on after a failure.
 func (s *session) wayBack() string {
-	if s.saved == "" {
+	switch {
+	case s.saved == "" && s.train.SaveEvery > 0:
+		return fmt.Sprintf("no checkpoint had been written yet: the first comes after step %d", s.train.SaveEvery)
+	case s.saved == "":
 		return "no checkpoint had been written yet; --save-every N writes some"
 	}
 	return fmt.Sprintf("`--resume --out %s` goes on from %s", fault.Shell(s.out), filepath.Base(s.saved))

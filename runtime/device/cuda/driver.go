@@ -284,7 +284,9 @@ func (d *Device) launchNow(s *stream, f functionHandle, x, y, z, threads, shared
 }
 
 // capture has a stream take launches up instead of running them, until captured.
-func (d *Device) capture(s streamHandle) error { return result("cuStreamBeginCapture", C.capture(d.ctx, s)) }
+func (d *Device) capture(s streamHandle) error {
+	return result("cuStreamBeginCapture", C.capture(d.ctx, s))
+}
 
 // captured returns what a stream took up, nil with drop.
 func (d *Device) captured(s streamHandle, drop bool) (graphHandle, error) {
@@ -315,9 +317,13 @@ func (d *Device) writeValue(s streamHandle, addr uint64, value uint32, flags uin
 	return result("cuStreamWriteValue32", C.write_value(d.ctx, s, C.uint64_t(addr), C.uint(value), C.uint(flags)))
 }
 
-func (d *Device) syncEvent(e eventHandle) error { return result("cuEventSynchronize", C.sync_event(d.ctx, e)) }
+func (d *Device) syncEvent(e eventHandle) error {
+	return result("cuEventSynchronize", C.sync_event(d.ctx, e))
+}
 
-func (d *Device) syncStream(s streamHandle) error { return result("cuStreamSynchronize", C.sync_stream(d.ctx, s)) }
+func (d *Device) syncStream(s streamHandle) error {
+	return result("cuStreamSynchronize", C.sync_stream(d.ctx, s))
+}
 
 // copyKind says which memories a copy joins.
 type copyKind int32
