@@ -8,5 +8,5 @@ func Unfetched(code, path, begin string) *Error {
 	if !strings.HasPrefix(begin, "version https://git-lfs") {
 		return nil
 	}
-	return New(code, path, "Git LFS has not fetched this file, a few lines stand in its place").Help("`git lfs pull` fetches it")
+	return New(code, path, "Git LFS has not fetched this file: a few lines stand in its place until `git lfs pull`").Help("`git lfs pull` fetches it")
 }

@@ -20,7 +20,9 @@ type reader struct {
 	notes  []string
 }
 
-func newReader(o object) *reader { return &reader{keys: maps.Clone(o), used: map[string]bool{}, wrong: map[string]bool{}} }
+func newReader(o object) *reader {
+	return &reader{keys: maps.Clone(o), used: map[string]bool{}, wrong: map[string]bool{}}
+}
 
 func (r *reader) fault(format string, args ...any) {
 	// A key that is read twice is told of once.
