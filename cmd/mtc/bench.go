@@ -15,7 +15,9 @@ import (
 
 	"github.com/megatrain/mtc/codegen"
 	"github.com/megatrain/mtc/compiler/cost"
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/bench"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/jsontext"
 )
 
@@ -91,15 +93,22 @@ func (b *benchCmd) run(ctx context.Context, e *env) error {
 			return outError(f.path, err)
 		}
 	}
+	in := catchInterrupts(ctx)
+	defer in.stop()
 	if b.program != "" {
-		return b.build(ctx, b.program)
+		return b.build(in, b.program)
 	}
 	var results []*bench.Result
 	var err error
 	if len(b.results) > 0 {
 		results, err = readResults(b.results)
 	} else {
-		results, err = b.measure(ctx, e)
+		if b.out == "" { // else what was measured is not lost
+			if err := canKeep(b.target); err != nil {
+				return err
+			}
+		}
+		results, err = b.measure(in, e)
 	}
 	if err != nil {
 		return err
@@ -115,8 +124,10 @@ func (b *benchCmd) run(ctx context.Context, e *env) error {
 		}
 	}
 	if len(b.results) == 0 {
-		if err := keepProfile(m, text); err != nil {
+		if err := keepProfile(m, text); err != nil && b.out == "" {
 			return err
+		} else if err != nil {
+			fmt.Fprintf(e.err, "note: `--machine this` does not know it, `--machine %s` does: %v\n", fault.Shell(b.out), err)
 		}
 	}
 	if b.asJSON {
@@ -131,7 +142,7 @@ func (b *benchCmd) run(ctx context.Context, e *env) error {
 }
 
 // build makes the program that measures.
-func (b *benchCmd) build(ctx context.Context, to string) error {
+func (b *benchCmd) build(in *interrupts, to string) error {
 	module, err := codegen.FindModule(b.source)
 	if err != nil {
 		return buildFault(err)
@@ -140,11 +151,12 @@ func (b *benchCmd) build(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "mtc-bench-*")
+	tmp, err := aside.Make(os.TempDir(), benchPrefix)
 	if err != nil {
 		return machineErrorf("no folder for the build: %v", err)
 	}
-	defer os.RemoveAll(dir)
+	defer tmp.Remove()
+	dir := tmp.Path
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
 			return cannotWrite(dir, err)
@@ -152,23 +164,26 @@ func (b *benchCmd) build(ctx context.Context, to string) error {
 	}
 	var binary string
 	if b.target == "cuda" {
-		binary, err = codegen.BuildCUDA(ctx, dir, codegen.BenchName, module)
+		binary, err = codegen.BuildCUDA(in.ctx, dir, codegen.BenchName, module)
 	} else {
-		binary, err = codegen.Build(ctx, dir, codegen.BenchName)
+		binary, err = codegen.Build(in.ctx, dir, codegen.BenchName)
+	}
+	if ended := in.interrupted(); ended != nil {
+		return ended
 	}
 	if err != nil {
 		return buildFault(err)
 	}
-	in, err := os.Open(binary)
+	from, err := os.Open(binary)
 	if err != nil {
 		return cannotWrite(to, err)
 	}
-	defer in.Close()
+	defer from.Close()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o777)
 	if err != nil {
 		return cannotWrite(to, err)
 	}
-	if _, err := io.Copy(out, in); err != nil {
+	if _, err := io.Copy(out, from); err != nil {
 		out.Close()
 		return cannotWrite(to, err)
 	}
@@ -179,15 +194,15 @@ func (b *benchCmd) build(ctx context.Context, to string) error {
 }
 
 // measure builds and runs the program, once for each precision of the target.
-func (b *benchCmd) measure(ctx context.Context, e *env) ([]*bench.Result, error) {
+func (b *benchCmd) measure(in *interrupts, e *env) ([]*bench.Result, error) {
 	fmt.Fprintln(e.err, "building the program that measures")
-	dir, err := os.MkdirTemp("", "mtc-bench-*")
+	tmp, err := aside.Make(os.TempDir(), benchPrefix)
 	if err != nil {
 		return nil, machineErrorf("no folder for the build: %v", err)
 	}
-	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, codegen.BenchName)
-	if err := b.build(ctx, program); err != nil {
+	defer tmp.Remove()
+	program := filepath.Join(tmp.Path, codegen.BenchName)
+	if err := b.build(in, program); err != nil {
 		return nil, err
 	}
 	runs := [][]string{{"-disk", "."}}
@@ -200,9 +215,12 @@ func (b *benchCmd) measure(ctx context.Context, e *env) ([]*bench.Result, error)
 			args = append(args, "-quick")
 		}
 		var text bytes.Buffer
-		cmd := exec.CommandContext(ctx, program, args...)
+		cmd := in.command(program, args...)
 		cmd.Stdout, cmd.Stderr = &text, e.err
 		if err := cmd.Run(); err != nil {
+			if ended := in.interrupted(); ended != nil {
+				return nil, ended
+			}
 			var exit *exec.ExitError
 			if errors.As(err, &exit) {
 				return nil, machineErrorf("this machine could not be measured for %s", b.target).
@@ -219,14 +237,39 @@ func (b *benchCmd) measure(ctx context.Context, e *env) ([]*bench.Result, error)
 	return out, nil
 }
 
+// benchPrefix begins the names of the folders that programs which measure are built in.
+const benchPrefix = "mtc-bench-"
+
+// keptFile is the file that holds this machine's profile; its folder is made.
+func keptFile(target string) (string, error) {
+	path, err := cost.CacheFile(target)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o777)
+	}
+	if err != nil {
+		return "", machineErrorf("the profile cannot be kept: %v", err).hint("set HOME, or write it to a file with `-o FILE`")
+	}
+	return path, nil
+}
+
+// canKeep says, before minutes are spent on it, whether what is measured can be kept.
+func canKeep(target string) error {
+	path, err := keptFile(target)
+	if err != nil {
+		return err
+	}
+	any := outKind{is: func(string) bool { return true }} // also one that is damaged
+	if err := canWriteOut(path, any); err != nil {
+		return machineErrorf("the profile cannot be kept in %s: %v", path, reasonOf(err)).hint("write it to another file with `-o FILE`")
+	}
+	return nil
+}
+
 // keepProfile makes m the profile of this machine.
 func keepProfile(m *cost.Machine, text []byte) error {
-	path, err := cost.CacheFile(m.Target)
+	path, err := keptFile(m.Target)
 	if err != nil {
-		return machineErrorf("the profile cannot be kept: %v", err).hint("set HOME, or write it to a file with `-o FILE`")
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return cannotWrite(filepath.Dir(path), err)
+		return err
 	}
 	if err := writeOut(path, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 		return cannotWrite(path, err)

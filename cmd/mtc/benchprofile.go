@@ -12,6 +12,7 @@ import (
 	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/runtime/bench"
 	"github.com/megatrain/mtc/runtime/op"
+	"github.com/megatrain/mtc/runtime/program"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
@@ -30,6 +31,10 @@ func profileOf(results []*bench.Result, now time.Time) *cost.Machine {
 			Optimizer: f(r.Optimizer), Copying: f(min(r.Copying, r.Optimizer)), Memory: f(r.Memory), FirstTouch: f(r.FirstTouch),
 		},
 		Disk: cost.Disk{Read: f(r.DiskRead), Write: f(r.DiskWrite)},
+	}
+	if r.DiskFault != "" {
+		m.Disk.Read.Source = "not measured: " + r.DiskFault
+		m.Disk.Write.Source = m.Disk.Read.Source
 	}
 	for _, t := range r.Threads {
 		m.Host.Threads = append(m.Host.Threads, cost.Threads{Threads: int64(t.Threads), Rate: t.Rate})
@@ -91,8 +96,11 @@ func ratesOf(r *bench.Result, source string) *cost.Rates {
 
 // writeProfile prints the figures that matter most.
 func writeProfile(w io.Writer, m *cost.Machine) {
+	const left = 15
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
+		for i, line := range program.Wrap(fmt.Sprintf(format, args...), program.Columns-left) {
+			fmt.Fprintf(w, "  %-*s %s\n", left-3, []string{name, ""}[min(i, 1)], line)
+		}
 	}
 	fmt.Fprintf(w, "%s (%s): %s\n", m.Name, m.Target, m.Title)
 	row("memory", "%s device, %s host, %d cores", telemetry.Bytes(int64(m.DeviceMemory.Value)), telemetry.Bytes(int64(m.HostMemory.Value)), int(m.Cores.Value))
@@ -112,12 +120,12 @@ func writeProfile(w io.Writer, m *cost.Machine) {
 	row("optimizer", "%s, %s beside copies (28 bytes a parameter)", rate(m.Host.Optimizer), rate(m.Host.Copying))
 	if m.Disk.Write.Value > 0 {
 		row("disk", "%s read, %s written", rate(m.Disk.Read), rate(m.Disk.Write))
+	} else {
+		row("disk", "%s", m.Disk.Write.Source)
 	}
 	row("from", "%s", m.Link.H2D.Source)
 	if m.Load != "" {
-		for i, line := range wrapped(m.Load+" while it was measured: its figures are too low; run `mtc bench` again when the machine is idle", 64) {
-			row([]string{"warning", ""}[min(i, 1)], "%s", line)
-		}
+		row("warning", "%s while it was measured: its figures are too low; run `mtc bench` again when the machine is idle", m.Load)
 	}
 }
 

@@ -41,7 +41,7 @@ func compare(e *env, args []string, machine string, asJSON bool) error {
 	if !exists(run) {
 		return inputErrorf("there is no folder %s", run).hint("name the folder of a run: `mtc run BUILD --profile` makes one")
 	}
-	if filepath.Base(run) == telemetry.ProfileFile {
+	if run = homeOf(run); filepath.Base(run) == scheduleFile {
 		run = filepath.Dir(run)
 	}
 	s, err := loadSchedule(args[:1])

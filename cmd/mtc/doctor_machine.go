@@ -43,7 +43,7 @@ func coreLimits(root string) finding {
 	f := finding{What: "limits", OK: true}
 	var parts []string
 	if set := statusField(root, "Cpus_allowed_list"); set != "" {
-		parts = append(parts, fmt.Sprintf("cpuset %s: %d cores", set, len(bench.Processors(set))))
+		parts = append(parts, fmt.Sprintf("cpuset %s: %s", set, count(len(bench.Processors(set)), "core")))
 	}
 	if quota, group, ok := cpuQuota(root); ok {
 		parts = append(parts, fmt.Sprintf("quota of control group %s: %.4g cores", group, quota))

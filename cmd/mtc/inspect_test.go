@@ -195,3 +195,28 @@ func inspectedIn(t *testing.T, dir string) (string, string, int) {
 	defer os.Chdir(back)
 	return inspected(t)
 }
+
+// TestPartsNameTheirFolder: a file of a build or run, and a checkpoint, stand for the folder that they are in.
+func TestPartsNameTheirFolder(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, d := range []string{"build", "run/step-000010", "run/best", "other/step-000010"} {
+		if err := os.MkdirAll(in(d), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{"build/schedule.json", "build/build.json", "run/schedule.json", "run/run.json", "run/profile.json", "run/metrics.jsonl", "other/step-000010/weights.safetensors"} {
+		if err := os.WriteFile(in(f), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		"build": "build", "build/build.json": "build", "run/": "run/", "run/profile.json": "run", "run/run.json": "run", "run/metrics.jsonl": "run",
+		"run/step-000010": "run", "run/best": "run", "run/step-000010/": "run",
+		"run/schedule.json": "run/schedule.json", "other/step-000010": "other/step-000010", "nowhere": "nowhere", "nowhere/profile.json": "nowhere/profile.json",
+	} {
+		if got := homeOf(dir + "/" + path); got != dir+"/"+want {
+			t.Errorf("%s is of %s, not of %s", path, got, want)
+		}
+	}
+}

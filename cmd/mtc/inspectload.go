@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/megatrain/mtc/compiler/cost"
@@ -54,7 +55,7 @@ func loadSchedule(args []string) (*loaded, error) {
 		if path, err = newestSchedule(); err != nil {
 			return nil, err
 		}
-	} else if path = args[0]; isFolder(path) || !exists(path) {
+	} else if path = homeOf(args[0]); isFolder(path) || !exists(path) {
 		path = filepath.Join(path, scheduleFile)
 	}
 	if filepath.Ext(path) == ".mt" {
@@ -77,6 +78,19 @@ func loadSchedule(args []string) (*loaded, error) {
 		return nil, inputErrorf("%s: this is not a schedule: %v", path, err).hint("write `mtc compile FILE.mt` to make it anew")
 	}
 	return &loaded{Schedule: s, path: path, dir: filepath.Dir(path), text: text}, nil
+}
+
+// homeOf is the folder that a path stands for: that of a build or a run, of a file in it by which people name it, and of
+// a checkpoint.
+func homeOf(path string) string {
+	dir, name := filepath.Dir(filepath.Clean(path)), filepath.Base(path)
+	switch {
+	case slices.Contains([]string{telemetry.ProfileFile, recordFile, "run.json", "metrics.jsonl"}, name) && exists(path) && !isFolder(path):
+		return dir
+	case isFolder(path) && !exists(filepath.Join(path, scheduleFile)) && isRun(dir):
+		return dir
+	}
+	return path
 }
 
 func exists(path string) bool {
@@ -219,7 +233,7 @@ func (s *loaded) measured(dir string) (*view.Step, error) {
 			p.Model, p.Hash, p.Tasks, s.path, s.Plan.Model, s.Plan.Hash, len(s.Plan.Tasks)).
 			Help("name the build that the run was started from, or take the profile anew with `mtc run --profile`")
 	}
-	m := &view.Measurement{Device: p.Device, Untimed: p.Untimed, DeviceBytes: p.DeviceBytes, HostBytes: p.HostBytes}
+	m := &view.Measurement{Device: p.Device, Untimed: p.Untimed, DeviceBytes: p.DeviceBytes, HostBytes: p.HostBytes, Saved: p.Saved}
 	for _, x := range p.Steps {
 		t := view.StepTimes{Step: x.Step, Seconds: x.Seconds, Tasks: make([]view.TaskTime, len(x.Tasks))}
 		for i, y := range x.Tasks {

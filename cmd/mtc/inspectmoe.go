@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/megatrain/mtc/compiler/view/routing"
@@ -83,9 +82,14 @@ func sampleRouting(ctx context.Context, e *env, args, data []string) (*moe.Sampl
 		return nil, err
 	}
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, exe, argv...)
+	in := catchInterrupts(ctx)
+	defer in.stop()
+	cmd := in.command(exe, argv...)
 	cmd.Stdout, cmd.Stderr = &out, e.err
 	if err := cmd.Run(); err != nil {
+		if ended := in.interrupted(); ended != nil {
+			return nil, ended
+		}
 		return nil, childError(exe, err)
 	}
 	s := &moe.Sample{}

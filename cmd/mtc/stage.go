@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/megatrain/mtc/runtime/aside"
 )
 
 // stagePrefix begins the name of the folder, inside the build folder, that a build is made in.
@@ -19,12 +16,10 @@ const stagePrefix = ".build-"
 // stage is where a build is made before it takes the place of an earlier one, so that a build
 // folder holds a whole build at any time, also after a build that failed or was interrupted.
 type stage struct {
-	ctx    context.Context // ends at SIGINT, SIGTERM and SIGHUP
-	dir    string          // the temporary folder
-	target string          // the build folder
-	fresh  bool            // it was made for this build
-	caught chan os.Signal
-	cancel context.CancelCauseFunc
+	*interrupts
+	dir    string // the temporary folder
+	target string // the build folder
+	fresh  bool   // it was made for this build
 }
 
 // stageIn makes the folder target, unless it is there, and a stage in it. A folder with Go
@@ -44,31 +39,12 @@ func stageIn(ctx context.Context, target string) (*stage, error) {
 	if err != nil {
 		return nil, cannotWrite(target, err)
 	}
-	s := &stage{dir: dir, target: target, fresh: fresh, caught: make(chan os.Signal, 1)}
-	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	aside.Catch(s.caught)
-	go func() {
-		if sig, ok := <-s.caught; ok {
-			s.cancel(exitStatus(aside.Code(sig)))
-		}
-	}()
-	return s, nil
-}
-
-// interrupted is the exit status after a signal, nil without one.
-func (s *stage) interrupted() error {
-	var status exitStatus
-	if errors.As(context.Cause(s.ctx), &status) {
-		return status
-	}
-	return nil
+	return &stage{catchInterrupts(ctx), dir, target, fresh}, nil
 }
 
 // end removes the stage, and a new build folder that was left empty.
 func (s *stage) end() {
-	signal.Stop(s.caught)
-	close(s.caught)
-	s.cancel(nil)
+	s.stop()
 	os.RemoveAll(s.dir)
 	if s.fresh {
 		os.Remove(s.target) // fails, as it should, where a build is

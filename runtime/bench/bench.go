@@ -45,6 +45,7 @@ type Result struct {
 	FirstTouch float64   `json:"first_touch"` // bytes/s
 	DiskWrite  float64   `json:"disk_write"`
 	DiskRead   float64   `json:"disk_read"`
+	DiskFault  string    `json:"disk_fault,omitempty"` // why the disk was not measured
 
 	Seconds float64 `json:"seconds"` // that measuring took
 	// Load says what else used the processors meanwhile; "" where nothing to speak of did.

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +52,21 @@ func TestRun(t *testing.T) {
 	}
 	if !strings.Contains(progress.String(), "kernels: 0 of") {
 		t.Errorf("progress: %q", progress.String())
+	}
+}
+
+// TestDiskThatTakesNoFile: what was measured of the machine is not lost for a folder that cannot be written.
+func TestDiskThatTakesNoFile(t *testing.T) {
+	b := &bencher{o: Options{Folder: filepath.Join(t.TempDir(), "nowhere")}, r: &Result{}}
+	if err := b.disk(); err != nil || b.r.DiskFault == "" || b.r.DiskRead+b.r.DiskWrite != 0 {
+		t.Errorf("%v, %+v", err, b.r)
+	}
+	b = &bencher{o: Options{Folder: t.TempDir(), Quick: true}, r: &Result{}}
+	if err := b.disk(); err != nil || b.r.DiskFault != "" || !(b.r.DiskRead > 0 && b.r.DiskWrite > 0) {
+		t.Errorf("%v, %+v", err, b.r)
+	}
+	if left, err := os.ReadDir(b.o.Folder); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
 	}
 }
 
