@@ -2,6 +2,7 @@ package program
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -65,7 +66,11 @@ func (s *session) answer(step int64) error {
 		q := &s.questions[i]
 		var b strings.Builder
 		w := bufio.NewWriter(&b)
-		if _, err := s.prog.continueText(s.engine, q.prompt, &q.request, q.voice, w); err != nil {
+		_, err := s.prog.continueText(s.engine, q.prompt, &q.request, q.voice, w)
+		switch {
+		case errors.Is(err, errNoLogits): // the run has its own end for that
+			w.WriteString(" (logits that are not finite)")
+		case err != nil:
 			return err
 		}
 		w.Flush() // into memory

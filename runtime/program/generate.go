@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/megatrain/mtc/runtime/engine"
+	"github.com/megatrain/mtc/runtime/fault"
 	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -124,6 +125,10 @@ func (p *Program) generate(args []string, out, errw io.Writer) error {
 	return nil
 }
 
+// errNoLogits ends a text where the model's values are no numbers any more.
+var errNoLogits = fault.New("MT0630", "", "the model's logits are not finite, so there is no next token").
+	Help("`mtc doctor RUN` says which weights are not finite or far too large; an earlier checkpoint may be whole")
+
 // continueText writes what follows the prompt, and returns why it ended early, if it did.
 func (p *Program) continueText(e *engine.Engine, prompt []int32, r *request, voice *speech, w *bufio.Writer) (why string, err error) {
 	s := newSampler(r)
@@ -131,7 +136,11 @@ func (p *Program) continueText(e *engine.Engine, prompt []int32, r *request, voi
 	c := &window{seq: int(p.Plan.Seq), infer: e.Infer}
 	logits, err := c.add(prompt...)
 	for n := int64(0); err == nil; n++ {
-		token := s.pick(logits)
+		token, ok := s.pick(logits)
+		if !ok {
+			w.WriteString(said.end())
+			return "", errNoLogits
+		}
 		if voice.ends(token, r.inChat) {
 			w.WriteString(said.end())
 			return fmt.Sprintf("(the model ended the text after %d tokens)", n), nil

@@ -24,20 +24,30 @@ func newSampler(r *request) *sampler {
 func (s *sampler) may(id int) bool { return s.known == nil || s.known[id] }
 
 // pick draws from softmax(logits / temperature), among the topK largest logits when topK is
-// not 0; equal logits count by id. Temperature 0 takes the largest.
-func (s *sampler) pick(logits []float32) int32 {
-	best := 0
+// not 0; equal logits count by id. Temperature 0 takes the largest. It is false where logits are no
+// probabilities: one is NaN or positive infinity, or none is finite.
+func (s *sampler) pick(logits []float32) (id int32, ok bool) {
+	best := -1
 	for i, l := range logits {
-		if s.may(i) && (l > logits[best] || !s.may(best)) {
+		if !s.may(i) {
+			continue
+		}
+		if l != l || l > math.MaxFloat32 {
+			return 0, false
+		}
+		if best < 0 || l > logits[best] {
 			best = i
 		}
 	}
+	if best < 0 || logits[best] < -math.MaxFloat32 {
+		return 0, false
+	}
 	if s.temperature == 0 {
-		return int32(best)
+		return int32(best), true
 	}
 	s.ids = s.ids[:0]
 	for i := range logits {
-		if s.may(i) {
+		if s.may(i) && logits[i] >= -math.MaxFloat32 {
 			s.ids = append(s.ids, int32(i))
 		}
 	}
@@ -55,8 +65,8 @@ func (s *sampler) pick(logits []float32) int32 {
 	at := s.rng.Float64() * sum
 	for i, w := range s.weights {
 		if at -= w; at < 0 {
-			return s.ids[i]
+			return s.ids[i], true
 		}
 	}
-	return int32(best)
+	return int32(best), true
 }

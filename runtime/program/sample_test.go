@@ -31,7 +31,11 @@ func TestSampleFrequencies(t *testing.T) {
 		const n = 40000
 		count := make([]float64, len(logits))
 		for range n {
-			count[s.pick(logits)]++
+			id, ok := s.pick(logits)
+			if !ok {
+				t.Fatal("these are logits")
+			}
+			count[id]++
 		}
 		for i := range count {
 			p := want[i] / sum
@@ -48,7 +52,7 @@ func TestSampleSeed(t *testing.T) {
 	draw := func(seed int64) (out [32]int32) {
 		s := newSampler(&request{temperature: 1, seed: seed})
 		for i := range out {
-			out[i] = s.pick(logits)
+			out[i], _ = s.pick(logits)
 		}
 		return
 	}
@@ -65,9 +69,41 @@ func TestUnknownIdsAreNeverDrawn(t *testing.T) {
 		for _, k := range []int64{0, 1, 3} {
 			s := newSampler(&request{temperature: temperature, topK: k, seed: 3, known: []bool{false, true, false, true, false}})
 			for range 200 {
-				if id := s.pick(logits); id != 1 && id != 3 {
+				if id, _ := s.pick(logits); id != 1 && id != 3 {
 					t.Fatalf("temperature %v, top %d: drew %d", temperature, k, id)
 				}
+			}
+		}
+	}
+}
+
+// TestLogitsThatAreNone: no token is made up where the model gives no probabilities; rows that are no
+// tokens may hold anything.
+func TestLogitsThatAreNone(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		name   string
+		logits []float32
+		known  []bool
+		want   int32 // at temperature 0; -1: none
+	}{
+		{"finite", []float32{1, 2, 0}, nil, 1},
+		{"NaN first", []float32{nan, 2, 3}, nil, -1},
+		{"NaN last", []float32{1, 2, nan}, nil, -1},
+		{"all NaN", []float32{nan, nan, nan}, nil, -1},
+		{"infinite", []float32{1, inf, 2}, nil, -1},
+		{"one ruled out", []float32{1, -inf, 2}, nil, 2},
+		{"all ruled out", []float32{-inf, -inf, -inf}, nil, -1},
+		{"the largest there are", []float32{math.MaxFloat32, -math.MaxFloat32, 0}, nil, 0},
+		{"NaN in a row without a token", []float32{nan, 2, 3}, []bool{false, true, true}, 2},
+		{"infinity in a row without a token", []float32{1, 2, inf}, []bool{true, true, false}, 1},
+		{"no tokens", []float32{1, 2, 3}, []bool{false, false, false}, -1},
+	} {
+		for _, temperature := range []float64{0, 1e-300, 0.8, math.Inf(1)} {
+			s := newSampler(&request{temperature: temperature, known: c.known, seed: 3})
+			id, ok := s.pick(c.logits)
+			if ok != (c.want >= 0) || ok && (temperature < 1e-9 && id != c.want || math.IsInf(float64(c.logits[id]), 0)) {
+				t.Errorf("%s at temperature %v: %d, %v", c.name, temperature, id, ok)
 			}
 		}
 	}
