@@ -233,7 +233,7 @@ func (s *loaded) measured(dir string) (*view.Step, error) {
 			p.Model, p.Hash, p.Tasks, s.path, s.Plan.Model, s.Plan.Hash, len(s.Plan.Tasks)).
 			Help("name the build that the run was started from, or take the profile anew with `mtc run --profile`")
 	}
-	m := &view.Measurement{Device: p.Device, Untimed: p.Untimed, DeviceBytes: p.DeviceBytes, HostBytes: p.HostBytes}
+	m := &view.Measurement{Device: p.Device, Untimed: p.Untimed, DeviceBytes: p.DeviceBytes, HostBytes: p.HostBytes, Saved: p.Saved}
 	for _, x := range p.Steps {
 		t := view.StepTimes{Step: x.Step, Seconds: x.Seconds, Tasks: make([]view.TaskTime, len(x.Tasks))}
 		for i, y := range x.Tasks {

@@ -27,8 +27,12 @@ func (f *File) Plan() (*plan.Plan, error) {
 	for i, s := range f.Slabs {
 		b.slabs[s.Name] = i
 		p.Slabs = append(p.Slabs, plan.Slab{
-			Name: s.Name, Elems: s.Elems, Frozen: s.Frozen, Resident: s.Resident, Grad: b.buffers[s.Name+".grad"], HalfGrad: !s.Resident && f.GradPrecision == "bf16",
+			Name: s.Name, Elems: s.Elems, Frozen: s.Frozen, Resident: s.Resident, Weight: b.buffers[s.Name+".weight"], Lo: b.buffers[s.Name+".lo"],
+			M: b.buffers[s.Name+".m"], V: b.buffers[s.Name+".v"], Grad: b.buffers[s.Name+".grad"], HalfGrad: !s.Resident && f.GradPrecision == "bf16",
 		})
+	}
+	for _, r := range f.Routers {
+		p.Routers = append(p.Routers, plan.Router{Name: r.Name, Unit: -1, Kind: r.Kind, Experts: r.Experts, Slots: r.Slots, Mean: r.Mean})
 	}
 	for i := range f.Tasks {
 		t, err := b.task(&f.Tasks[i])

@@ -54,6 +54,9 @@ func used(s *Step, m *Measurement) []Used {
 	if s.Machine != nil {
 		host += memplan.Threads(s.Plan, int64(s.Machine.Cores.Value))
 	}
+	if !m.Saved {
+		host -= memplan.Unsaved(s.Plan)
+	}
 	out := []Used{}
 	for _, u := range []Used{
 		{"device", Pair{float64(dev), float64(m.DeviceBytes)}}, {"host", Pair{float64(host), float64(m.HostBytes)}},

@@ -32,6 +32,7 @@ type Measurement struct {
 	Untimed []float64
 	// DeviceBytes and HostBytes are the memory that the run had in use, 0: not known.
 	DeviceBytes, HostBytes int64
+	Saved                  bool // it has saved a checkpoint
 }
 
 // Median is the middle of values; 0 of none.

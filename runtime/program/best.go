@@ -45,7 +45,7 @@ func (s *session) keepBest(st engine.State, r engine.EvalResult) error {
 	if err := first(checkpoint.SaveBest(s.out, record, files), state.end()); err != nil {
 		return err
 	}
-	s.best = r.Loss
+	s.best, s.wrote = r.Loss, true
 	s.eta.Extra(time.Since(start).Seconds())
 	fmt.Fprintf(s.outw, "best %d/%d  %s\n", st.Step, s.train.Steps, filepath.Join(s.out, checkpoint.BestFolder))
 	return nil

@@ -118,7 +118,7 @@ func (s *session) profileOf(steps []engine.StepTimes) *telemetry.Profile {
 		Version: telemetry.ProfileVersion, Model: p.Model, Hash: p.Hash, Tasks: len(p.Tasks), Compiler: p.Compiler,
 		Target: p.Target, Device: s.engine.Device().Name(), Machine: processor(), Unit: "ns", Untimed: []float64{},
 	}
-	f.HostBytes = hostmem.Peak()
+	f.HostBytes, f.Saved = hostmem.Peak(), s.wrote
 	if gpu, ok := s.engine.Device().(graphics); ok {
 		free, total := gpu.Free()
 		f.DeviceBytes = total - free

@@ -57,6 +57,7 @@ type session struct {
 	best      float64 // the lowest evaluation loss so far
 	saved     string  // path of the last checkpoint
 	savedStep int64
+	wrote     bool // a checkpoint, in this process
 }
 
 // train is the train command.
@@ -381,7 +382,7 @@ func (s *session) write(st engine.State) error {
 	if err = first(err, state.end()); err != nil {
 		return err
 	}
-	s.saved, s.savedStep = path, st.Step
+	s.saved, s.savedStep, s.wrote = path, st.Step, true
 	s.eta.Extra(time.Since(start).Seconds())
 	fmt.Fprintf(s.outw, "save %d/%d  %s\n", st.Step, s.train.Steps, filepath.Clean(path))
 	return nil

@@ -36,9 +36,11 @@ type Profile struct {
 	Untimed []float64 `json:"untimed"`
 	// DeviceBytes and HostBytes are the memory in use: of the GPU, whoever uses it, and the most that
 	// the process had of the host's; 0: not known. On a CPU all of it is the host's.
-	DeviceBytes int64         `json:"device_bytes,omitempty"`
-	HostBytes   int64         `json:"host_bytes,omitempty"`
-	Steps       []ProfileStep `json:"steps"`
+	DeviceBytes int64 `json:"device_bytes,omitempty"`
+	HostBytes   int64 `json:"host_bytes,omitempty"`
+	// Saved says that the run had saved a checkpoint, for which state passes through the host's memory.
+	Saved bool          `json:"saved,omitempty"`
+	Steps []ProfileStep `json:"steps"`
 }
 
 // ProfileStep is a step. Its wall time is in seconds.
