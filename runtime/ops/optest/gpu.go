@@ -386,7 +386,7 @@ func (x *crossing) compare(t testing.TB, got, want results) {
 				tol = max(tol, half)
 			}
 		}
-		Compare(t, w, got[w], expect, tol)
+		compare(t, w, got[w], expect, tol, x.good.Scale)
 	}
 }
 

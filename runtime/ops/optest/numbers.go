@@ -17,6 +17,12 @@ import (
 // difference and its share of that allowance.
 func Compare(t testing.TB, name string, got []float32, want []float64, tol float64) {
 	t.Helper()
+	compare(t, name, got, want, tol, 0)
+}
+
+// compare is Compare where the largest element counts as scale at least.
+func compare(t testing.TB, name string, got []float32, want []float64, tol, scale float64) {
+	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%s: %d elements, want %d", name, len(got), len(want))
 		return
@@ -33,7 +39,7 @@ func Compare(t testing.TB, name string, got []float32, want []float64, tol float
 			worst, at = d, i
 		}
 	}
-	allowed := tol * math.Max(top, 1e-30)
+	allowed := tol * max(top, scale, 1e-30)
 	t.Logf("%-10s largest difference %.2g, %.0f%% of the allowance", name, worst, 100*worst/allowed)
 	if worst > allowed {
 		t.Errorf("%s[%d] = %v, want %v: difference %.3g, allowed %.3g", name, at, got[at], want[at], worst, allowed)

@@ -58,6 +58,9 @@ type Good struct {
 	// BF16 is the same for CUDA kernels in bf16 against the CPU, beyond the rounding of the result;
 	// 0: that of a kernel that computes in float32.
 	BF16 float64
+	// Scale is how large results count at least where a kernel on a GPU is held against the CPU: where terms
+	// cancel, one of the two may have fused a product with the sum, and what is left is the rounding of a term.
+	Scale float64
 	// Range is the half width of the uniform random inputs; 0: 2.
 	Range float64
 }
