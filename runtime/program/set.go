@@ -114,6 +114,10 @@ func contains(list []string, word string) bool {
 func apply(t *plan.Train, field string, v value) error {
 	switch field {
 	case "data":
+		if v.none() {
+			t.Data = nil
+			return nil
+		}
 		return v.text(&t.Data)
 	case "width":
 		var n int64
@@ -126,11 +130,15 @@ func apply(t *plan.Train, field string, v value) error {
 		t.Epochs = 0
 		return v.integer(&t.Steps, 1)
 	case "epochs":
+		if v.none() {
+			t.Epochs = 0
+			return nil
+		}
 		return v.integer(&t.Epochs, 1)
 	case "seed":
 		return v.integer(&t.Seed, 0)
 	case "clip":
-		if v.word == "none" {
+		if v.none() {
 			t.Clip = 0
 			return nil
 		}
@@ -141,7 +149,7 @@ func apply(t *plan.Train, field string, v value) error {
 			return v.above0(&t.LR.Peak)
 		}
 	case "eval", "save":
-		if v.word == "none" && !v.call {
+		if v.none() {
 			if field == "save" {
 				t.SaveEvery = 0
 			} else {
@@ -171,11 +179,13 @@ func apply(t *plan.Train, field string, v value) error {
 	case "eval":
 		t.EvalSteps = 0
 		err = args["n"].integer(&t.EvalEvery, 1)
-		if b := args["batches"]; b.word != "none" {
+		if b := args["batches"]; !b.none() {
 			err = first(err, b.integer(&t.EvalSteps, 1))
 		}
-		if d := args["data"]; d.word != "none" || d.quoted {
+		if d := args["data"]; !d.none() {
 			err = first(err, d.text(&t.EvalData))
+		} else if !d.byDefault {
+			t.EvalData = nil
 		}
 	case "save":
 		err = first(args["n"].integer(&t.SaveEvery, 1), args["keep"].integer(&t.SaveKeep, 1))
@@ -202,7 +212,12 @@ type value struct {
 	call     bool
 	names    []string // of the arguments, "" where positional
 	args     []value
+
+	byDefault bool
 }
+
+// none says that a value is the word none.
+func (v value) none() bool { return v.word == "none" && !v.quoted && !v.call }
 
 func (v value) integer(to *int64, least int64) error {
 	n, err := strconv.ParseInt(v.source, 10, 64) // a float64 does not hold every seed
@@ -282,9 +297,12 @@ func (v value) bind(ctors []Ctor) (c *Ctor, args map[string]value, err error) {
 		if a.Required {
 			return nil, nil, fmt.Errorf("`%s` needs `%s`", c.Name, a.Name)
 		}
-		if args[a.Name], err = parseValue(a.Default, ""); err != nil {
+		v, err := parseValue(a.Default, "")
+		if err != nil {
 			return nil, nil, err
 		}
+		v.byDefault = true
+		args[a.Name] = v
 	}
 	return c, args, nil
 }
@@ -365,7 +383,8 @@ func (p *valueParser) value() (v value, err error) {
 func (p *valueParser) arguments(v *value) error {
 	for !p.take(")") {
 		p.space()
-		before, name := p.rest, p.ident()
+		before := p.rest // on a line of its own: Go leaves open whether a call beside it comes first
+		name := p.ident()
 		if name == "" || !p.take("=") {
 			p.rest, name = before, ""
 		}

@@ -32,6 +32,13 @@ func TestSet(t *testing.T) {
 		{"train.eval=none", func(t *plan.Train) { t.EvalEvery, t.EvalData, t.EvalSteps = 0, nil, 0 }},
 		{"train.eval=every(3)", func(t *plan.Train) { t.EvalEvery, t.EvalSteps = 3, 0 }},
 		{`train.eval=every(3, "b", batches = 2)`, func(t *plan.Train) { t.EvalEvery, t.EvalSteps, t.EvalData = 3, 2, []string{"b"} }},
+		{`train.eval=every(3, data = none)`, func(t *plan.Train) { t.EvalEvery, t.EvalSteps, t.EvalData = 3, 0, nil }},
+		{`train.eval=every(3, none, none)`, func(t *plan.Train) { t.EvalEvery, t.EvalSteps, t.EvalData = 3, 0, nil }},
+		{`train.eval=every(3, "none")`, func(t *plan.Train) { t.EvalEvery, t.EvalSteps, t.EvalData = 3, 0, []string{"none"} }},
+		{"train.data=none", func(t *plan.Train) { t.Data = nil }},
+		{`train.data="none"`, func(t *plan.Train) { t.Data = []string{"none"} }},
+		{"train.epochs=4", func(t *plan.Train) { t.Epochs = 4 }},
+		{"train.epochs=none", func(t *plan.Train) { t.Epochs = 0 }},
 		{"train.save=every(7)", func(t *plan.Train) { t.SaveEvery, t.SaveKeep = 7, 3 }},
 		{"train.save=none", func(t *plan.Train) { t.SaveEvery = 0 }},
 	} {
