@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -62,14 +64,20 @@ func diff(ctx context.Context, e *env, args []string, o diffOptions) error {
 		}
 	}
 	d := s[0].Compare(s[1])
-	if !d.Equal && s[0].Plan.Target == s[1].Plan.Target {
+	switch a, b := s[0].Plan.Target, s[1].Plan.Target; {
+	case d.Equal:
+	case a != b:
+		d.Untimed = fmt.Sprintf("a is for %s, b for %s", a, b)
+	default:
 		m, err := machine(o.compile.Machine)
 		if err != nil {
 			return err
 		}
 		a, err1 := s[0].Predict(m, plan.Steady)
 		b, err2 := s[1].Predict(m, plan.Steady)
-		if err1 == nil && err2 == nil {
+		if err := cmp.Or(err1, err2); err != nil {
+			d.Untimed = err.Error()
+		} else {
 			d.Predicted(a, b)
 		}
 	}

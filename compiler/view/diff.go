@@ -18,12 +18,14 @@ type Diff struct {
 	Equal    bool        `json:"equal"`
 	Settings []Setting   `json:"settings"`
 	Lists    []ListDiff  `json:"lists"`
-	Tasks    []TaskDiff  `json:"tasks"` // at most maxTasks of each change; Lists counts all
+	Tasks    []TaskDiff  `json:"tasks"`
 	Memory   []BytesDiff `json:"memory"`
 	// Time of a steady step on Machine, and of its lanes; absent where it is not predicted.
 	Machine string    `json:"machine,omitempty"`
 	Step    *Times    `json:"step,omitempty"`
 	Lanes   []LaneDif `json:"lanes,omitempty"`
+	// Untimed is why no time is predicted, where the schedules differ.
+	Untimed string `json:"untimed,omitempty"`
 }
 
 // Setting is a value that differs; "" where a side has none.
@@ -74,9 +76,6 @@ type LaneDif struct {
 	Exposed Times  `json:"exposed"`
 }
 
-// maxTasks bounds the tasks listed of each change in each list.
-const maxTasks = 1000
-
 // Compare lists what is different between two schedules.
 func (s *Schedule) Compare(b *Schedule) *Diff {
 	d := &Diff{Settings: []Setting{}, Lists: []ListDiff{}, Tasks: []TaskDiff{}, Memory: []BytesDiff{}}
@@ -120,11 +119,20 @@ func (d *Diff) settings(a, b *schedule.File) {
 	}{
 		{"parameters", a.Params, b.Params}, {"batch", a.Batch, b.Batch}, {"seq", a.Seq, b.Seq}, {"micro-batches", a.Micros, b.Micros},
 		{"rows of a micro-batch", a.Rows, b.Rows}, {"groups", a.Groups, b.Groups}, {"slots", a.Slots, b.Slots},
-		{"grad slots", a.GradSlots, b.GradSlots}, {"prefill", a.Prefill, b.Prefill},
+		{"grad slots", a.GradSlots, b.GradSlots}, {"prefill", a.Prefill, b.Prefill}, {"active parameters", a.Active, b.Active},
+		{"saved inputs", a.SavedInputs, b.SavedInputs}, {"layers with saved values", a.SavedLayers, b.SavedLayers}, {"gradients on the device", a.DeviceGrads, b.DeviceGrads},
 	} {
 		add(n.name, schedule.Count(n.a), schedule.Count(n.b))
 	}
 	add("clip", fmt.Sprint(a.Clip), fmt.Sprint(b.Clip))
+	add("gradients on the link", cmp.Or(a.GradPrecision, "f32"), cmp.Or(b.GradPrecision, "f32"))
+	learn := func(f *schedule.File) string {
+		if f.Trained == 0 {
+			return "all"
+		}
+		return schedule.Count(f.Trained)
+	}
+	add("parameters that learn", learn(a), learn(b))
 	resident := func(f *schedule.File) string {
 		n := 0
 		for _, s := range f.Slabs {
@@ -206,10 +214,9 @@ func (d *Diff) list(a, b side, l plan.List) {
 	}
 	c := ListDiff{List: l.String(), A: len(as), B: len(bs)}
 	note := func(n *int, x TaskDiff) {
-		if *n++; *n <= maxTasks {
-			x.List = c.List
-			d.Tasks = append(d.Tasks, x)
-		}
+		*n++
+		x.List = c.List
+		d.Tasks = append(d.Tasks, x)
 	}
 	var both []int // places in bs of what both have, in the order of as
 	in := map[string]bool{}
@@ -378,6 +385,11 @@ func (d *Diff) Write(w io.Writer, a, b string, most int) {
 		return
 	}
 	fmt.Fprintf(w, "a: %s\nb: %s\n", a, b)
+	if d.Untimed != "" {
+		for _, line := range fold("no time is predicted: "+d.Untimed, Width) {
+			fmt.Fprintln(w, line)
+		}
+	}
 	if d.Step != nil {
 		fmt.Fprintf(w, "\n%-28s %14s %14s %14s\n", "steady, on "+clip(d.Machine, 16), "a", "b", "change")
 		row := func(name string, t Times) {
