@@ -14,6 +14,7 @@ import (
 	"github.com/megatrain/mtc/lang/diag/suggest"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/hostmem"
 	"github.com/megatrain/mtc/runtime/program"
 )
 
@@ -70,6 +71,9 @@ func run(args []string, in io.Reader, out, errw io.Writer) (code int) {
 	root.SetIn(in)
 	root.SetOut(results)
 	root.SetErr(errw)
+	if err := hostmem.FewFiles(); err != nil {
+		return e.finish(machineErrorf("mtc needs files open at once: %v", err).hint("raise the limit of open files: `ulimit -n 1024`"))
+	}
 	return e.finish(root.Execute())
 }
 

@@ -10,6 +10,24 @@ import (
 // OpenFiles is how many files this process may have open at once.
 func OpenFiles() int64 { return rlimit(syscall.RLIMIT_NOFILE) }
 
+// leastFiles is how many files more a process needs open at once: those of the Go runtime, which ends a process that cannot
+// have them with a trace of its own, and one to read.
+const leastFiles = 3
+
+// FewFiles is the error of a process that cannot have as many files open as one needs to begin.
+func FewFiles() (err error) {
+	for i := 0; i < leastFiles && err == nil; i++ {
+		var fd int
+		if fd, err = syscall.Open(".", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
+			defer syscall.Close(fd)
+		}
+	}
+	if err == syscall.EMFILE {
+		return err
+	}
+	return nil // what else is wrong with the folder shows where it matters
+}
+
 // rlimit is a limit of this process, MaxInt64 where it has none.
 func rlimit(of int) int64 {
 	var r syscall.Rlimit

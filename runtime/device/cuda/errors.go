@@ -11,6 +11,7 @@ import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/device/cuda/libs"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/hostmem"
 )
 
 // Codes of this package; `mtc explain CODE` has a page for each.
@@ -36,11 +37,17 @@ func cannotUse(name string, err error) error {
 	if syscall.Getrlimit(syscall.RLIMIT_AS, &limit) == nil && limit.Cur < wantedAddresses {
 		return f.Help("the address space of this process is limited to %d KiB, and a driver maps the memory of its GPUs and of the machine: `ulimit -v unlimited`", limit.Cur>>10)
 	}
+	if n := hostmem.OpenFiles(); n < wantedFiles {
+		return f.Help("this process may have %d files open, and a driver opens dozens: `ulimit -n 1024`", n)
+	}
 	return f.Help("`nvidia-smi` shows whether another process holds it or its driver is out of order")
 }
 
 // wantedAddresses is less than what a driver takes of the address space.
 const wantedAddresses = 1 << 40
+
+// wantedFiles is less than what a driver has open.
+const wantedFiles = 64
 
 // missing names a library that is not there and the packages that bring it.
 func missing(l libs.Lib, err error) error {
