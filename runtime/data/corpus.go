@@ -194,7 +194,7 @@ func (c *Corpus) Summary() string {
 	for _, k := range []struct {
 		n    int
 		what string
-	}{{c.skip.hidden, "hidden"}, {c.skip.empty, "empty"}, {c.skip.special, "not regular"}} {
+	}{{c.skip.hidden, "hidden"}, {c.skip.empty, "empty"}, {c.skip.special, "not regular"}, {c.skip.links, "links to folders"}, {c.skip.made, "runs and builds"}} {
 		if k.n > 0 {
 			skips = append(skips, fmt.Sprintf("%s %s", telemetry.Group(int64(k.n)), k.what))
 		}

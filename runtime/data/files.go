@@ -28,6 +28,7 @@ type skipped struct {
 	special int // devices, pipes, sockets
 	empty   int
 	links   int // to folders
+	made    int // folders of runs and builds
 }
 
 // find expands patterns to files: patterns in the given order, the files of one pattern
@@ -39,13 +40,15 @@ type skipped struct {
 //
 // Names that start with a dot are skipped unless the pattern's own part starts with a dot.
 // Links to files are followed; links to folders are followed only where the pattern names
-// them, so a search cannot run in a circle. Empty files are skipped.
+// them, so a search cannot run in a circle. Empty files are skipped, and so are the folders of runs and
+// builds below the one that a pattern names: a run would learn its own checkpoints, and a resumed one
+// have other data than it began with.
 func find(patterns []string) ([]file, skipped, error) {
 	var out []file
 	var skip skipped
 	seen := map[string]bool{}
 	for _, p := range patterns {
-		emptyBefore, linksBefore := skip.empty, skip.links
+		emptyBefore, linksBefore, madeBefore := skip.empty, skip.links, skip.made
 		w := walker{seen: map[visit]bool{}, skip: &skip}
 		if err := w.pattern(p); err != nil {
 			return nil, skip, err
@@ -60,6 +63,8 @@ func find(patterns []string) ([]file, skipped, error) {
 				f.Help("give files with text or tokens in them")
 			} else if skip.links > linksBefore {
 				f.Help("%s to a folder skipped: name such a link itself to follow it", telemetry.Count(int64(skip.links-linksBefore), "link"))
+			} else if made := skip.made - madeBefore; made > 0 {
+				f.Help("%s of a run or build of mtc skipped: name such a folder itself to read it", telemetry.Count(int64(made), "folder"))
 			} else if skip.hidden > 0 {
 				f.Help("%d hidden names were skipped: name a hidden file or folder itself to read it", skip.hidden)
 			} else {
@@ -170,6 +175,13 @@ func (w *walker) glob(dir string, parts []string) error {
 	if err != nil {
 		return fault.New("MT0602", dir, "the folder cannot be read").Wrap(cause(err))
 	}
+	if dir != w.root && madeHere(entries) {
+		if v.left = 0; !w.seen[v] { // counted once
+			w.skip.made++
+		}
+		w.seen[v] = true
+		return nil
+	}
 	for _, e := range entries {
 		name := e.Name()
 		full := filepath.Join(dir, name)
@@ -212,6 +224,15 @@ func (w *walker) glob(dir string, parts []string) error {
 		}
 	}
 	return nil
+}
+
+// madeHere says that a folder is that of a run or a build.
+func madeHere(entries []fs.DirEntry) bool {
+	has := map[string]bool{}
+	for _, e := range entries {
+		has[e.Name()] = true
+	}
+	return has["schedule.json"] && (has["run.json"] || has["plan_gen.go"])
 }
 
 func (w *walker) add(p string, info fs.FileInfo) {

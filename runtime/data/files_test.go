@@ -75,6 +75,50 @@ func TestFindPatterns(t *testing.T) {
 	}
 }
 
+// TestRunsAndBuildsAreNoData: a search that comes upon the folder of a run or a build passes over it; a pattern
+// that begins there reads it.
+func TestRunsAndBuildsAreNoData(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"a.txt": "1", "runs/m/run.json": "{}", "runs/m/schedule.json": "{}", "runs/m/step-000001/w.txt": "2", "runs/m/metrics.jsonl": "3",
+		"build/m/schedule.json": "{}", "build/m/plan_gen.go": "x", "build/m/main.go": "4", "build/b.txt": "5",
+		"own/schedule.json": "6", "mine/run.json": "7", "go/plan_gen.go": "8",
+	})
+	for _, c := range []struct {
+		pattern string
+		want    string // "": an error
+		made    int
+	}{
+		{"", "a.txt build/b.txt go/plan_gen.go mine/run.json own/schedule.json", 2},
+		{"**/*.txt", "a.txt build/b.txt", 2},
+		{"**/m/**/*.txt", "", 2},
+		{"runs", "", 1},
+		{"runs/*/*.jsonl", "", 1},
+		{"runs/m", "runs/m/metrics.jsonl runs/m/run.json runs/m/schedule.json runs/m/step-000001/w.txt", 0},
+		{"runs/m/*.jsonl", "runs/m/metrics.jsonl", 0},
+		{"runs/m/step-*/*", "runs/m/step-000001/w.txt", 0},
+		{"build/m/**/*.go", "build/m/main.go build/m/plan_gen.go", 0},
+		{"runs/m/metrics.jsonl", "runs/m/metrics.jsonl", 0},
+	} {
+		files, skip, err := find([]string{filepath.Join(dir, c.pattern)})
+		var got []string
+		for _, f := range files {
+			rel, err := filepath.Rel(dir, f.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, filepath.ToSlash(rel))
+		}
+		if s := strings.Join(got, " "); s != c.want || skip.made != c.made {
+			t.Errorf("%s: found %s and %d runs and builds, wanted %s and %d", c.pattern, s, skip.made, c.want, c.made)
+		}
+		if c.want == "" {
+			wantFault(t, c.pattern, err, "MT0601", -1, "of a run or build of mtc skipped")
+		} else if err != nil {
+			t.Errorf("%s: %v", c.pattern, err)
+		}
+	}
+}
+
 func TestFindKeepsPatternOrderAndDropsRepeats(t *testing.T) {
 	dir := tree(t, map[string]string{"a.txt": "1", "b.txt": "2", "c.txt": "3"})
 	files, _, err := find([]string{filepath.Join(dir, "c.txt"), dir})

@@ -163,7 +163,7 @@ func (p *Program) check(s *settings) error {
 		{t.SaveEvery < 0, "save-every", "0 or more"},
 		{s.maxSkipped < 0, "max-skipped", "0 or more"},
 		{s.threads < 0 || s.threads > maxThreads, "threads", threadsRange},
-		{t.Holdout < 0 || t.Holdout >= 1, "holdout", "a share from 0 to below 1"},
+		{!(t.Holdout >= 0 && t.Holdout < 1), "holdout", "a share from 0 to below 1"},
 		{t.Seed < 0, "seed", "0 or more"},
 	} {
 		if c.bad {

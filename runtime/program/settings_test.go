@@ -27,6 +27,8 @@ func TestSettingsOutOfRange(t *testing.T) {
 		{"--out=", "`--out` is empty"},
 		{"--steps=0", "at least 1"},
 		{"--holdout=1", "below 1"},
+		{"--holdout=nan", "below 1"},
+		{"--holdout=-inf", "below 1"},
 		{"--pinned-memory=lots", "a size"},
 		{"--pinned-memory=", "`--pinned-memory` is empty"},
 		{"--pinned-memory=1GiB", "compile with `--target cuda`"},
