@@ -41,7 +41,12 @@ func (f *File) recount() error {
 			return jsontext.In(x.field, fmt.Errorf("%s is %d, and %d %s", x.field, x.said, x.are, x.of))
 		}
 	}
-	return errors.Join(f.recountHolds(), f.recountWork())
+	for _, part := range []func() error{f.recountHolds, f.recountWork, f.recountStep} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *File) recountHolds() error {

@@ -109,15 +109,16 @@ func PlacementText(p *plan.Plan) string {
 	return s + savedText(p)
 }
 
-// savedText says of how many layers inputs, and what backward reads besides, wait on the host.
+// savedText says how many inputs of layers, of which one with experts has several, and of how many layers what backward
+// reads besides, wait on the host.
 func savedText(p *plan.Plan) string {
 	text := ""
 	switch p.SavedInputs {
 	case 0:
 	case 1:
-		text = "; one layer's input is saved on the host"
+		text = "; one input of a layer is saved on the host"
 	default:
-		text = fmt.Sprintf("; %d layers' inputs are saved on the host", p.SavedInputs)
+		text = fmt.Sprintf("; %d inputs of layers are saved on the host", p.SavedInputs)
 	}
 	if p.SavedLayers > 0 {
 		text += fmt.Sprintf("; saved activations on the host: of %d layers", p.SavedLayers)
