@@ -51,6 +51,7 @@ func newCompileCmd(e *env) *cobra.Command {
 				b.dir = defaultBuildDir(path)
 			}
 			e.noteUnused(&o, cmd.Flags().Changed)
+			e.noteOneMemory(&o)
 			return b.build(cmd.Context(), e, path, o)
 		},
 	}
@@ -70,6 +71,14 @@ func (e *env) noteUnused(o *compileOptions, given func(flag string) bool) {
 	}
 	if o.Recompute == "none" && given("recompute") && given("input-every") && o.InputEvery > 1 {
 		fmt.Fprint(e.err, "note: `--input-every`: without effect where nothing is recomputed\n")
+	}
+}
+
+// noteOneMemory says which of two caps counts where the memory of the device is the host's.
+func (e *env) noteOneMemory(o *compileOptions) {
+	if o.Target != "cuda" && o.Planned && o.Memory > 0 && o.HostMemory > 0 && o.Memory != o.HostMemory {
+		fmt.Fprintf(e.err, "note: a CPU has one memory, which holds all of a run: the smaller of `--device-memory` and `--host-memory` counts, %s\n",
+			telemetry.Bytes(min(o.Memory, o.HostMemory)))
 	}
 }
 
@@ -102,6 +111,7 @@ func dumpAfter(ctx context.Context, e *env, o *compileOptions, path, pass string
 		return usageErrorf("there is no pass `%s`", pass).hint("%s", suggest.HintOr(pass, names))
 	}
 	var l diag.List
+	o.tell = e.err
 	res, err := o.compile(ctx, path, pass, &l)
 	// A stage that was made is worth seeing even when a later pass found something.
 	fmt.Fprint(e.out, res.Dump)
@@ -134,6 +144,7 @@ type builder struct {
 // build compiles path into the folder and says what came of it.
 func (b *builder) build(ctx context.Context, e *env, path string, o compileOptions) error {
 	var l diag.List
+	o.tell = e.err
 	res, err := o.compile(ctx, path, "", &l)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -42,6 +43,8 @@ type compileOptions struct {
 	Machine    string   `json:"machine,omitempty"`
 	HostMemory int64    `json:"host_memory,omitempty"`
 	Pinned     []string `json:"pinned,omitempty"`
+
+	tell io.Writer // is told how far planning is; nil: nobody
 }
 
 // bind adds the flags.

@@ -80,6 +80,7 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 	}
 	path := record.resolve(s.dir, record.Source)
 	o := record.Options
+	o.tell = e.err
 	base, choice, err := compiledAs(ctx, path, o)
 	if err != nil {
 		return nil, nil, fmt.Sprintf("other choices are not shown: %s cannot be compiled as it was", path)
@@ -94,10 +95,12 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 			chosen = append(chosen, view.Chosen{Flag: "--" + r.Flag, Value: r.Value, Why: r.Why})
 		}
 	}
-	for _, c := range s.alternatives(o, choice) {
-		if len(s.Plan.Tasks) > slowTasks {
-			fmt.Fprintf(e.err, "compiling with %s\n", c.flags)
-		}
+	o.tell = nil
+	all := s.alternatives(o, choice)
+	m := newMeter(e.err, "comparing")
+	defer m.end()
+	for i, c := range all {
+		m.say(fmt.Sprintf("%s, %d of %d", c.flags, i+1, len(all)))
 		x := view.Choice{What: c.flags}
 		sched, err := c.schedule(ctx, path)
 		if err == nil {
@@ -113,9 +116,6 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 	}
 	return out, chosen, ""
 }
-
-// slowTasks is from how many tasks on a compile is worth a word of progress.
-const slowTasks = 20_000
 
 // compiledAs is the schedule of a .mt, and the planner's choice where it chooses.
 func compiledAs(ctx context.Context, path string, o compileOptions) (*view.Schedule, *planner.Choice, error) {

@@ -50,6 +50,7 @@ func newPlanCmd(e *env) *cobra.Command {
 				return planWhatIf(cmd.Context(), e, o, path, whatIf, asJSON)
 			}
 			e.noteUnused(&o, cmd.Flags().Changed)
+			e.noteOneMemory(&o)
 			return planOne(cmd.Context(), e, o, path, asJSON)
 		},
 	}
@@ -82,6 +83,7 @@ func (o *compileOptions) plans(given func(flag string) bool) {
 
 func planOne(ctx context.Context, e *env, o compileOptions, path string, asJSON bool) error {
 	var l diag.List
+	o.tell = e.err
 	c, err := o.plan(ctx, path, &l)
 	if err != nil {
 		return err
@@ -124,6 +126,7 @@ type planJSON struct {
 	Checkpoint  int64           `json:"checkpoint_bytes"`
 	SaveSeconds float64         `json:"checkpoint_seconds,omitempty"`
 
+	Cut     bool                `json:"search_cut,omitempty"` // the schedules are too long to look at all
 	Choices []planner.Reason    `json:"choices"`
 	Others  []otherJSON         `json:"others,omitempty"`
 	Memory  schedule.FileMemory `json:"memory"`
@@ -144,6 +147,7 @@ func planReport(c *planner.Choice) planJSON {
 		Path: planner.Shares(t), Lanes: t.Lanes, Choices: c.Why, Memory: schedule.MemoryOf(p),
 	}
 	r.HidesLink, r.HidesHost = c.BreakEven()
+	r.Cut = c.Cut
 	r.Weights, r.Checkpoint = c.Checkpoint()
 	if rate := c.Machine.Disk.Write.Value; rate > 0 {
 		r.SaveSeconds = float64(r.Checkpoint) / rate
@@ -178,6 +182,9 @@ func writePlan(w io.Writer, c *planner.Choice) {
 	title := c.Machine.Title
 	if r.HostLimit > 0 && r.HostLimit != int64(c.Machine.HostMemory.Value) {
 		title += "; planned with " + telemetry.Bytes(r.HostLimit) + " of host memory"
+		if p.Target == "cpu" { // there is no other
+			title = strings.TrimSuffix(title, "host memory") + "memory"
+		}
 	}
 	row("machine", "%s", title)
 	if r.Load != "" {
@@ -231,6 +238,9 @@ func writePlan(w io.Writer, c *planner.Choice) {
 	own := process(&r)
 	row("device", "%s", holds(r.Memory, "device", "libraries", own.device))
 	row("host", "%s", holds(r.Memory, "host", "the process", own.host))
+	if r.Cut {
+		row("search", "cut short: this is the best found so far, because schedules of %s tasks take long to make", telemetry.Group(int64(len(p.Tasks))))
+	}
 	fmt.Fprintf(w, "  choices\n")
 	for _, x := range r.Choices {
 		flag, value := x.Flag, quoted(x.Value)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -108,14 +109,22 @@ func (o *compileOptions) plan(ctx context.Context, path string, l *diag.List) (*
 	if err != nil {
 		return nil, err
 	}
-	// Plans are large and short-lived: collecting less often takes a fifth off a search.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	c, err := planner.Choose(ctx, r, l)
+	c, err := choose(ctx, r, l, o.tell)
 	var short *planner.ShortError
 	if errors.As(err, &short) {
 		return nil, shortList(short)
 	}
 	return c, err
+}
+
+// choose has the planner choose, and tells how far it is where that takes long.
+func choose(ctx context.Context, r planner.Request, l *diag.List, tell io.Writer) (*planner.Choice, error) {
+	// Plans are large and short-lived: collecting less often takes a fifth off a search.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	m := newMeter(tell, "planning")
+	defer m.end()
+	r.Progress = m.say
+	return planner.Choose(ctx, r, l)
 }
 
 // shortList words that nothing fits as a finding.
@@ -136,6 +145,8 @@ func shortList(short *planner.ShortError) error {
 		d.Note("with %s it fits as it is", short.More())
 	}
 	switch {
+	case short.Cut:
+		d.Hint("not every change was tried: schedules of so many layers take long to make")
 	case short.Change == "" && short.More() != "":
 		d.Hint("no other setting makes it fit: take that much memory, or a smaller model")
 	case short.Change == "":

@@ -169,7 +169,7 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 			return err
 		}
 		var l diag.List
-		choice, err := planner.Choose(ctx, r, &l)
+		choice, err := choose(ctx, r, &l, e.err)
 		row := whatIfJSON{Case: c}
 		var short *planner.ShortError
 		var findings *diag.List
@@ -199,7 +199,7 @@ func planWhatIf(ctx context.Context, e *env, o compileOptions, path string, text
 		}
 		var l diag.List
 		var findings *diag.List
-		if _, err = planner.Choose(ctx, r, &l); errors.As(err, &findings) {
+		if _, err = choose(ctx, r, &l, e.err); errors.As(err, &findings) {
 			return err
 		}
 	}

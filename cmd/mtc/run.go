@@ -168,6 +168,7 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 		return dir, nil
 	}
 	r.env.noteUnused(&options, r.given)
+	r.env.noteOneMemory(&options)
 	fmt.Fprintf(r.env.err, "compiling %s into %s: %s\n", path, dir, reason)
 	r.builder.dir, r.builder.given = dir, r.given
 	r.builder.check = func(p *plan.Plan) error {

@@ -138,10 +138,19 @@ func (s *search) groups(v *variant, placement string) []int64 {
 		return []int64{v.micros, 1}
 	}
 	var out []int64
-	for g := int64(1); g <= v.micros; g *= 2 {
-		out = append(out, g)
+	for g := int64(1); g < 2*v.micros; g *= 2 {
+		if g := evenGroups(g, v.micros); !slices.Contains(out, g) {
+			out = append(out, g)
+		}
 	}
 	return out
+}
+
+// evenGroups is the least number of groups that are as small as so many are.
+func evenGroups(groups, micros int64) int64 {
+	groups = min(max(1, groups), micros)
+	each := (micros + groups - 1) / groups
+	return (micros + each - 1) / each
 }
 
 func (s *search) saves(placement string) []string {

@@ -48,7 +48,8 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 	}
 	looked, tasks := map[string]bool{}, 0
 	look := func(c *candidate) (ok bool, err error) {
-		if tasks > smallTasks || !s.settle(c) {
+		s.effort.doing("%d of %d ways to fit it simulated by short steps", len(looked), len(best))
+		if tasks > smallTasks || len(out) > 0 && s.effort.spent(3, 0) || !s.settle(c) {
 			return false, s.ctx.Err()
 		}
 		o := fmt.Sprintf("%+v", c.options(s))
@@ -159,6 +160,7 @@ func (s *search) shortPlan(c *candidate, groups, k int64) (*plan.Plan, error) {
 		low, err := c.lower(s)
 		if err == nil {
 			p, err = low.prep.Plan(o, rows)
+			s.effort.planned(p, false)
 		}
 		s.last.key, s.last.plan, s.last.err = key, p, err
 	}

@@ -12,74 +12,22 @@ import (
 const (
 	improveTasks = 90_000 // of the small plans simulated: a second of building
 	improveSmall = 100    // small plans built, to measure and to simulate
+	far          = 1.02   // what is slower than this by estimate, which the best way of its arrangement corrects, is not looked at
+	slack        = 1.005  // estimates are that much too slow: launches hide behind what runs
 	gain         = 1.002  // what counts as faster: short steps are right to a thousandth
 )
 
-// improve is a plan that is faster than the one that won, and by how few changes it is reached; nil where
-// there is none.
+// improve is a plan that is faster than the one that won; nil where there is none.
 func (s *search) improve(won *Choice) (*Choice, error) {
-	cur := *won.from
-	if !cur.settled || s.small == 0 {
+	if !won.from.settled || s.small == 0 {
 		return nil, nil
 	}
-	var err error
-	if cur.seconds, err = s.coarse(&cur); err != nil || cur.seconds == 0 {
+	path, err := s.bettered(*won.from)
+	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{fmt.Sprintf("%+v", cur.options(s)): true}
-	looked := map[string]bool{}
-	tasks, small := 0, s.small
-	var path []*candidate
-	for {
-		var best *candidate
-		near, err := s.neighbours(&cur)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range near {
-			if tasks > improveTasks || s.small-small > improveSmall || a.least > cur.seconds {
-				break
-			}
-			own := a.v == cur.v && a.placement == cur.placement && a.groups == cur.groups && a.save == cur.save
-			if key := fmt.Sprintf("%p %s %d %s %t", a.v, a.placement, a.groups, a.save, own); looked[key] {
-				continue
-			} else {
-				looked[key] = true
-			}
-			for _, c := range ways(s.fit(a), own) {
-				if err := s.ctx.Err(); err != nil {
-					return nil, err
-				}
-				if !s.settle(c) {
-					continue
-				}
-				o := fmt.Sprintf("%+v", c.options(s))
-				if seen[o] {
-					continue
-				}
-				seen[o] = true
-				if c.seconds, err = s.coarse(c); err != nil {
-					return nil, err
-				}
-				if c.seconds == 0 {
-					continue
-				}
-				if s.last.plan != nil {
-					tasks += len(s.last.plan.Tasks)
-				}
-				if better(c, &cur) && (best == nil || c.seconds < best.seconds) {
-					best = c
-				}
-			}
-		}
-		if best == nil {
-			break
-		}
-		path = append(path, best)
-		cur = *best
-	}
 	// What short steps promise a whole one may not keep, of room or of time.
-	for _, c := range slices.Backward(path[max(0, len(path)-2):]) {
+	for _, c := range path {
 		x, err := s.build(c)
 		if err != nil {
 			return nil, err
@@ -89,6 +37,119 @@ func (s *search) improve(won *Choice) (*Choice, error) {
 		}
 	}
 	return nil, nil
+}
+
+// bettered are the last two plans on the way from one to the fastest around it, the fastest first; none where it is
+// the fastest itself.
+func (s *search) bettered(cur candidate) ([]*candidate, error) {
+	if !cur.settled && !s.settle(&cur) {
+		return nil, nil
+	}
+	var err error
+	if cur.seconds, err = s.coarse(&cur); err != nil || cur.seconds == 0 {
+		return nil, err
+	}
+	l := look{s: s, seen: map[string]bool{fmt.Sprintf("%+v", cur.options(s)): true}, known: map[string]bool{}, small: s.small}
+	var path []*candidate
+	for {
+		best, err := l.around(&cur)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil {
+			break
+		}
+		path = append(path, best)
+		cur = *best
+	}
+	slices.Reverse(path)
+	return path[:min(2, len(path))], nil
+}
+
+// look is what was looked at around the plans that won so far.
+type look struct {
+	s            *search
+	seen         map[string]bool // options
+	known        map[string]bool // arrangements
+	small, tasks int             // small plans built before, and tasks of those simulated
+}
+
+// spent reports whether there was enough looking.
+func (l *look) spent() bool {
+	return l.tasks > improveTasks || l.s.small-l.small > improveSmall || l.s.effort.spent(4, 0)
+}
+
+// around is the best of a plan's neighbours that is faster; nil where none is. The fastest way by estimate of each
+// arrangement comes first, then the second of each, so that many ways of one leave time for the others; where the estimate of
+// one was too slow, so is that of the next.
+func (l *look) around(cur *candidate) (*candidate, error) {
+	near, err := l.s.neighbours(cur)
+	if err != nil {
+		return nil, err
+	}
+	var all [][]*candidate
+	off := make([]float64, len(near))
+	var best *candidate
+	for round, left := 0, true; left && best == nil; round++ {
+		left = false
+		for i, a := range near {
+			if l.spent() || a.least > slack*cur.seconds {
+				break
+			}
+			if round == 0 {
+				all = append(all, l.ways(a, cur))
+			}
+			if round >= len(all[i]) || off[i]*all[i][round].seconds > far*cur.seconds {
+				continue
+			}
+			left = true
+			l.s.effort.doing("looking around the best so far, %.4g s a step", cur.seconds)
+			c := all[i][round]
+			estimate := c.seconds
+			if ok, err := l.simulate(c); err != nil {
+				return nil, err
+			} else if !ok {
+				continue
+			}
+			off[i] = min(1, c.seconds/estimate)
+			if better(c, cur) && (best == nil || c.seconds < best.seconds) {
+				best = c
+			}
+		}
+	}
+	return best, nil
+}
+
+// ways are the ways to fit an arrangement that were not looked at yet.
+func (l *look) ways(a *arrangement, cur *candidate) []*candidate {
+	own := a.v == cur.v && a.placement == cur.placement && a.groups == cur.groups && a.save == cur.save
+	key := fmt.Sprintf("%p %s %d %s %t", a.v, a.placement, a.groups, a.save, own)
+	if l.known[key] {
+		return nil
+	}
+	l.known[key] = true
+	return ways(l.s.fit(a), own)
+}
+
+// simulate sets a candidate's time by short steps; false where it does not fit or was looked at before.
+func (l *look) simulate(c *candidate) (bool, error) {
+	if err := l.s.ctx.Err(); err != nil || !l.s.settle(c) {
+		return false, err
+	}
+	o := fmt.Sprintf("%+v", c.options(l.s))
+	if l.seen[o] {
+		return false, nil
+	}
+	l.seen[o] = true
+	x, err := l.s.coarse(c)
+	if err != nil || x == 0 {
+		return false, err
+	}
+	c.seconds = x
+	if l.s.last.plan != nil {
+		l.tasks += len(l.s.last.plan.Tasks)
+	}
+	return true, nil
 }
 
 // ways are candidates of an arrangement to simulate, the fastest by estimate first: all of them, or one for
@@ -150,12 +211,12 @@ func (s *search) neighbours(c *candidate) ([]*arrangement, error) {
 				add(v, placement, c.groups, save)
 			case v.rows != c.v.rows && v.recompute == c.v.recompute && v.every == c.v.every:
 				add(v, placement, c.groups, save)
-				add(v, placement, v.micros/max(1, c.v.micros/c.groups), save)
-				add(v, placement, c.groups*v.micros/c.v.micros, save)
+				add(v, placement, evenGroups(v.micros/max(1, c.v.micros/c.groups), v.micros), save)
+				add(v, placement, evenGroups(c.groups*v.micros/c.v.micros, v.micros), save)
 				add(v, placement, v.micros, save)
 			}
 		}
-		for _, g := range []int64{c.groups * 2, c.groups / 2, 1, c.v.micros} {
+		for _, g := range []int64{evenGroups(c.groups*2, c.v.micros), evenGroups(c.groups/2, c.v.micros), 1, c.v.micros} {
 			for _, save := range s.saves(placement) {
 				add(c.v, placement, g, save)
 			}

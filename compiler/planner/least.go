@@ -501,6 +501,7 @@ func (s *search) sized(c *candidate) (memory, bool) {
 		if p, err = low.prep.Draft(o, rows); err != nil {
 			return memory{}, false
 		}
+		s.effort.planned(p, true)
 		d, h := Need(p, s.m)
 		return memory{d, h}, true
 	}

@@ -110,6 +110,7 @@ func (s *search) smallDraft(c *candidate, k int64) (memory, bool) {
 	if s.draft, err = low.prep.Draft(o, min(groups*k, c.v.micros)*c.v.rows); err != nil {
 		return memory{}, false
 	}
+	s.effort.planned(s.draft, true)
 	return s.stretched(c, s.draft), true
 }
 

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,7 @@ const leastSeq = 64
 // first, since they cost nothing to take back; then clipping, the largest batch, the longest sequence, and these together.
 func (e *ShortError) nearest(s *search) {
 	pins := s.r.Pinned
+	defer func() { e.Cut = e.Change == "" && s.effort.cut }()
 	if len(pins) > 0 {
 		for _, flag := range pinnedInTheWay {
 			if !pins[flag] {
@@ -134,13 +136,18 @@ func flags(sets []string) string {
 	return strings.Join(out, " ")
 }
 
-// fits reports whether anything fits with these pins and settings besides.
+// fits reports whether anything fits with these pins and settings besides. It says no to all where so much was tried already
+// that there is no end of it.
 func (s *search) fits(pins map[string]bool, sets []string) bool {
+	if s.effort.spent(8, 0) {
+		return false
+	}
+	s.effort.doing("nothing fits; looking for a change that does: %s", cmp.Or(flags(sets), "other options"))
 	r := s.r
 	r.Pinned = pins
 	r.Options.Set = slices.Concat(r.Options.Set, sets)
 	x := start(s.ctx, r)
-	x.feasible = true
+	x.feasible, x.effort = true, s.effort
 	if x.lower(&diag.List{}) != nil {
 		return false
 	}

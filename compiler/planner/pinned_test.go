@@ -33,6 +33,10 @@ func TestPinnedAlternatives(t *testing.T) {
 		{"gpt2", "h200", 64, 4 << 10, 0},
 		{"olmoe-7b", "h200", 32, 60 << 10, 0},
 		{"dense-120b", "h200", 16, 0, 1536 << 10},
+		{"qwen2.5-72b", "h200", 64, 0, 1536 << 10},
+		{"qwen2.5-32b", "h200", 64, 0, 512 << 10},
+		{"qwen3-moe", "h200", 16, 0, 768 << 10},
+		{"qwen2.5-7b-lora", "rtx4090", 32, 0, 64 << 10},
 	} {
 		if i > 1 && os.Getenv("MTC_LONG") == "" {
 			continue
@@ -81,6 +85,7 @@ func alternatives(t *testing.T, r Request, best *Choice) {
 	}
 	third := strings.Join(most, ",")
 	n, fit, long := 0, 0, 0
+	precision := best.Options.GradPrecision // bf16 where nothing fits in f32
 	tasks, units := int64(0), int64(len(first.Model().Units))
 	for _, rows := range []int64{8, 4, 16, 2} {
 		if batch%rows != 0 {
@@ -129,18 +134,18 @@ func alternatives(t *testing.T, r Request, best *Choice) {
 				o.Groups = groups
 				if mixed := way.recompute != "none" && way.recompute != "all"; mixed {
 					// What differs in whether it recomputes is of use where all micro-batches are alive at once.
-					if o.Placement, o.GradPrecision, o.SaveInputs, o.GradHome = "stream", "f32", "auto", "host"; groups == 1 {
+					if o.Placement, o.GradPrecision, o.SaveInputs, o.GradHome = "stream", precision, "auto", "host"; groups == 1 {
 						try(o)
 					}
 					continue
 				}
-				o.Placement = "resident"
+				o.Placement, o.GradPrecision = "resident", "f32"
 				try(o)
-				o.Placement, o.GradPrecision = "stream", "f32"
+				o.Placement, o.GradPrecision = "stream", precision
 				for _, x := range []struct {
 					save, grads string
 					slots       int64
-				}{{"auto", "host", 0}, {"auto", "device", 2}, {"all", "host", 0}} {
+				}{{"auto", "host", 0}, {"auto", "device", 2}, {"all", "host", 0}, {"auto", "8", 2}} {
 					o.SaveInputs, o.GradHome, o.HostSlots = x.save, x.grads, x.slots
 					try(o)
 				}

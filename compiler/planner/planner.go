@@ -35,6 +35,8 @@ type Request struct {
 	// Quick builds the best by short steps whole, and no other to hold beside it; that nothing fits it says
 	// without a change that would.
 	Quick bool
+	// Progress is told what the search does, as often as it goes on; nil: nobody is.
+	Progress func(text string)
 }
 
 // Choice is a plan that fits.
@@ -50,6 +52,7 @@ type Choice struct {
 	DevicePeak, HostPeak     int64
 	DeviceLimit, HostLimit   int64
 	Tight                    bool // it has fewer slots than a compile without a planner gives
+	Cut                      bool // the schedules are so long that not all was looked at
 	Considered, Built, Tried int  // arrangements, plans built whole, small ones built to measure
 	// Others are the plans that were simulated and lost, the fastest first.
 	Others []Other
@@ -113,6 +116,7 @@ type search struct {
 	only       int64 // rows of a micro-batch where pins say it; else 0
 	sizes      map[string]memory
 	draft      *plan.Plan // the last short plan that was made to be measured alone
+	effort     *effort
 }
 
 func newSearch(ctx context.Context, r Request, diags *diag.List) (*search, error) {
@@ -125,7 +129,7 @@ func newSearch(ctx context.Context, r Request, diags *diag.List) (*search, error
 
 // start fills in what the machine says.
 func start(ctx context.Context, r Request) *search {
-	s := &search{ctx: ctx, r: r, m: r.Machine, device: r.Device, host: r.Host, coarseOf: map[string]float64{}, sizes: map[string]memory{}}
+	s := &search{ctx: ctx, r: r, m: r.Machine, device: r.Device, host: r.Host, coarseOf: map[string]float64{}, sizes: map[string]memory{}, effort: &effort{say: r.Progress}}
 	if s.r.Options.Target == "" {
 		s.r.Options.Target = s.m.Target
 	}
@@ -156,13 +160,13 @@ func (e *MachineError) Error() string {
 
 func (s *search) pinned(flag string) bool { return s.r.Pinned[flag] }
 
-// run finds the best plan. Micro-batches of a single row are slow, and looked at only where no others fit.
+// run finds the best plan. Micro-batches of few rows are slow, and looked at only where no others fit.
 func (s *search) run() (*Choice, error) {
 	if c, err := s.best(); c != nil || err != nil {
 		return c, err
 	}
 	others := s.variants
-	more, err := s.single()
+	more, err := s.smaller()
 	if err != nil {
 		return nil, err
 	}
@@ -200,9 +204,10 @@ func (s *search) ranked(half bool) ([]*candidate, error) {
 		// The best of each kind is built, so that a plain plan wins over one that gains nothing, and
 		// estimates that are too good for all of a placement do not hide the others.
 		own := found[a.placement]
-		if len(own) > 0 && (len(own) >= keepBest && a.least >= own[keepBest-1] || s.small-start > mostSmall) {
+		if len(own) > 0 && (len(own) >= keepBest && a.least >= own[keepBest-1] || s.small-start > mostSmall || s.effort.spent(2, 0)) {
 			continue
 		}
+		s.effort.doing("%d ways found to fit it into memory, %d short steps made", len(best), s.small)
 		for _, c := range s.fit(a) {
 			k, _ := slices.BinarySearch(own, c.seconds)
 			own = slices.Insert(own, k, c.seconds)
@@ -222,8 +227,12 @@ func (s *search) ranked(half bool) ([]*candidate, error) {
 	return s.coarsely(plainFirst(best))
 }
 
-// near is how much slower a plainer plan may be and still be taken: about what predictions are off for one beside another.
-const near = 1.015
+// near is how much slower a plainer plan may be and still be taken: about what predictions are off for one beside another
+// of another kind; and even is how much of the same kind.
+const (
+	near = 1.015
+	even = 1.005
+)
 
 // plainFirst moves the plainest of those that are about as fast as the best to the front.
 func plainFirst(best []*candidate) []*candidate {
@@ -231,13 +240,24 @@ func plainFirst(best []*candidate) []*candidate {
 	for n < len(best) && best[n].seconds <= best[0].seconds*near {
 		n++
 	}
-	slices.SortStableFunc(best[:n], func(a, b *candidate) int {
-		if d := a.fuss() - b.fuss(); d != 0 {
-			return d
-		}
-		return a.tasks() - b.tasks() // what is made up of fewer tasks has fewer gaps too
-	})
+	slices.SortStableFunc(best[:n], func(a, b *candidate) int { return a.fuss() - b.fuss() })
+	k := 0
+	for k < n && best[k].fuss() == best[0].fuss() && best[k].seconds <= best[0].seconds*even {
+		k++
+	}
+	slices.SortStableFunc(best[:k], func(a, b *candidate) int { return a.tasks() - b.tasks() }) // it has fewer gaps too
 	return best
+}
+
+// margin is how many times as fast as another a candidate has to be to be taken in place of it.
+func margin(c, than *candidate) float64 {
+	switch d := c.fuss() - than.fuss(); {
+	case d > 0:
+		return near
+	case d == 0:
+		return even
+	}
+	return 1
 }
 
 // withoutLong leaves out candidates whose schedules are too long to build and look at in a
@@ -287,113 +307,4 @@ func (c *candidate) fuss() int {
 		}
 	}
 	return n
-}
-
-// finals builds the best candidates whole and simulates them.
-func (s *search) finals(best []*candidate) (*Choice, error) {
-	var won *Choice
-	var others []Other
-	built, tasks := 0, 0
-	seen := map[string]bool{}
-	for _, c := range firstOfEach(withoutLong(best), best) {
-		if built >= keepBest || built > 0 && s.r.Quick || built > 0 && tasks+c.tasks() > mostTasks && (c.seconds*near >= won.Timeline.Seconds || tasks > 4*mostTasks) {
-			break
-		}
-		if o := fmt.Sprintf("%+v", c.options(s)); seen[o] {
-			continue
-		} else {
-			seen[o] = true
-		}
-		x, err := s.build(c)
-		if err != nil {
-			return nil, err
-		}
-		if x == nil {
-			tasks += c.tasks() // it took as long
-			continue
-		}
-		built++
-		tasks += len(x.Plan.Tasks)
-		if won == nil || x.Timeline.Seconds*near < won.Timeline.Seconds {
-			x, won = won, x
-		}
-		if x != nil {
-			others = append(others, Other{x.Options, x.Timeline.Seconds})
-		}
-	}
-	if won == nil {
-		return nil, nil
-	}
-	if !s.r.Quick {
-		x, err := s.improve(won)
-		if err != nil {
-			return nil, err
-		}
-		if x != nil {
-			others = append(others, Other{won.Options, won.Timeline.Seconds})
-			won = x
-			built++
-		}
-	}
-	slices.SortStableFunc(others, func(a, b Other) int {
-		switch {
-		case a.Seconds < b.Seconds:
-			return -1
-		case a.Seconds > b.Seconds:
-			return 1
-		}
-		return 0
-	})
-	won.Considered, won.Built, won.Tried, won.Others = s.considered, built, s.small, others
-	won.DeviceLimit, won.HostLimit, won.Machine = s.device, s.host, s.m
-	won.explain(s)
-	return won, nil
-}
-
-// build makes a candidate's plan; nil when it does not fit after all.
-func (s *search) build(c *candidate) (*Choice, error) {
-	if !c.settled && !s.settle(c) {
-		return nil, nil
-	}
-	p := s.whole(c)
-	if p == nil {
-		return nil, nil // what a small step promised, a long one does not keep
-	}
-	low, err := c.lower(s)
-	if err != nil {
-		return nil, err
-	}
-	t, err := cost.Simulate(p, low.work, s.m)
-	if err != nil {
-		return nil, err
-	}
-	d, h := Need(p, s.m)
-	return &Choice{Options: c.options(s), Plan: p, Work: low.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy, from: c}, nil
-}
-
-// whole is the plan of a candidate's whole step; nil when it does not fit. What has no room is
-// taken back, at last with all inputs of layers on the host.
-func (s *search) whole(c *candidate) *plan.Plan {
-	for range 4 {
-		low, err := c.lower(s)
-		if err != nil {
-			return nil
-		}
-		p, err := low.prep.Plan(c.options(s), 0)
-		if err != nil {
-			return nil
-		}
-		d, h := Need(p, s.m)
-		if d <= s.device && h <= s.host {
-			return p
-		}
-		if c.shrink(s, d-s.device, h-s.host) {
-			continue
-		}
-		if d <= s.device || c.save != "auto" || c.saved == 0 || c.saved >= c.layers() {
-			return nil
-		}
-		c.saved = c.layers()
-	}
-	return nil
 }

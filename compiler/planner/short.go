@@ -23,6 +23,7 @@ type ShortError struct {
 	// Change is the nearest change that fits, as flags; "" where none was found.
 	Change string
 	Does   string // what the change does, in words
+	Cut    bool   // not all changes were tried: the schedules are so long
 	// Impossible is why no plan has the pinned options, whatever the memory; "" where some has.
 	Impossible string
 }
@@ -34,9 +35,17 @@ func (e *ShortError) More() string {
 		out = append(out, atLeast(e.Device)+" of device memory")
 	}
 	if e.Host > e.HostLimit {
-		out = append(out, atLeast(e.Host)+" of host memory")
+		out = append(out, atLeast(e.Host)+" of "+e.hostName())
 	}
 	return strings.Join(out, " and ")
+}
+
+// hostName is what the host's memory is called: on a CPU it is the device's too.
+func (e *ShortError) hostName() string {
+	if e.Machine != nil && e.Machine.Target == "cpu" {
+		return "memory"
+	}
+	return "host memory"
 }
 
 // Lines say what is short, one memory a line.
@@ -45,9 +54,9 @@ func (e *ShortError) Lines() []string {
 	for _, m := range []struct {
 		name        string
 		need, limit int64
-	}{{"device", e.Device, e.DeviceLimit}, {"host", e.Host, e.HostLimit}} {
+	}{{"device memory", e.Device, e.DeviceLimit}, {e.hostName(), e.Host, e.HostLimit}} {
 		if over := m.need - m.limit; over > 0 {
-			out = append(out, fmt.Sprintf("%s of %s memory needed, %s over the %s there are",
+			out = append(out, fmt.Sprintf("%s of %s needed, %s over the %s there are",
 				atLeast(m.need), m.name, schedule.Bytes(over), schedule.Bytes(m.limit)))
 		}
 	}

@@ -95,6 +95,7 @@ func (c *candidate) lower(s *search) (lowered, error) {
 	if err != nil {
 		return lowered{}, err
 	}
+	s.effort.lowered(len(prep.Model().Units))
 	x := lowered{prep, cost.WorkOf(prep.Program())}
 	c.v.mixed[spec] = x
 	return x, nil

@@ -101,6 +101,10 @@ func (s *search) lower(diags *diag.List) error {
 func (s *search) add(rows []int64, words []string) error {
 	for _, r := range rows {
 		for _, w := range words {
+			if len(s.variants) > 0 && s.effort.spent(1, 0) {
+				return nil
+			}
+			s.effort.doing("lowering it with %d rows to a micro-batch", r)
 			v, err := s.variant(s.r.Options, r, w, s.first)
 			if err != nil {
 				return err
@@ -117,10 +121,23 @@ func (s *search) add(rows []int64, words []string) error {
 	return nil
 }
 
-// single makes the variants those that take the least, of micro-batches of one row; false, and as
-// they are, where these are among them or not asked for.
-func (s *search) single() (bool, error) {
-	if s.pinned("micro-batch") || slices.ContainsFunc(s.variants, func(v *variant) bool { return v.rows == 1 }) {
+// smaller makes the variants those of fewer rows to a micro-batch than all so far, that take the least; false, and as
+// they are, where there are none or the rows are asked for.
+func (s *search) smaller() (bool, error) {
+	least := s.first.Model().Batch + 1
+	for _, v := range s.variants {
+		least = min(least, v.rows)
+	}
+	var rows []int64
+	for r := least / 2; r >= 1; r /= 2 {
+		for s.first.Model().Batch%r != 0 {
+			r--
+		}
+		if s.first.Model().Batch/r <= s.first.MostMicros() {
+			rows = append(rows, r)
+		}
+	}
+	if s.pinned("micro-batch") || s.only > 0 || len(rows) == 0 {
 		return false, nil
 	}
 	words := []string{"all"}
@@ -128,7 +145,7 @@ func (s *search) single() (bool, error) {
 		words = []string{s.r.Options.Recompute}
 	}
 	s.variants = nil
-	return true, s.add([]int64{1}, words)
+	return true, s.add(rows, words)
 }
 
 // everies are how often the input of a layer is kept, to try.
@@ -154,6 +171,7 @@ func (s *search) chained(v *variant, o compiler.Options, every int64, first *com
 	if x.prep, err = first.Again(o); err != nil {
 		return nil, err
 	}
+	s.effort.lowered(len(x.prep.Model().Units))
 	x.work = cost.WorkOf(x.prep.Program())
 	x.input = v.input / every
 	x.perMicro += 2
@@ -189,6 +207,7 @@ func (s *search) variant(o compiler.Options, rows int64, recompute string, first
 	if err != nil {
 		return nil, err
 	}
+	s.effort.lowered(len(prep.Model().Units))
 	prog := prep.Program()
 	v := &variant{
 		prep: prep, work: cost.WorkOf(prog), rows: prog.Rows, recompute: recompute, logits: o.LogitsFor,
