@@ -241,7 +241,7 @@ func buildFault(err error) error {
 // summary says what was made and what to do with it.
 func (b *builder) summary(e *env, res *compiler.Result, files map[string][]byte, executable string) {
 	p := res.Plan
-	fmt.Fprintf(e.out, "%s: %s parameters in %d units\n", p.Model, telemetry.Group(p.NumParams), len(p.Units))
+	writeHead(e.out, fmt.Sprintf("%s: %s parameters in %d units", p.Model, telemetry.Group(p.NumParams), len(p.Units)))
 	row := func(name, format string, args ...any) {
 		text := fmt.Sprintf(format, args...)
 		if name == "" || name == "wrote" || name == "program" { // names of files stay whole

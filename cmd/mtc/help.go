@@ -99,3 +99,10 @@ func flagArg(f *pflag.Flag) (arg, doc string) {
 	}
 	return " " + name, doc
 }
+
+// writeHead prints a line that has others below it; where names are long, it goes on set in.
+func writeHead(w io.Writer, text string) {
+	for i, line := range program.Wrap(text, helpWidth-2) {
+		fmt.Fprintln(w, strings.Repeat(" ", 2*min(i, 1))+line)
+	}
+}

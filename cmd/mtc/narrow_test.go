@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,6 +46,31 @@ func TestReportsAreNarrow(t *testing.T) {
 		}
 		for _, line := range strings.Split(out, "\n") {
 			if n := utf8.RuneCountInString(line); n > helpWidth && !strings.Contains(line, dir) {
+				t.Errorf("mtc %s: %d columns: %s", strings.Join(args, " "), n, line)
+			}
+		}
+	}
+}
+
+// TestLongNames: a name that is longer than a line stands in one of its own, beside at most the word that says what it is.
+func TestLongNames(t *testing.T) {
+	dir, long := t.TempDir(), strings.Repeat("very_", 20)+"long"
+	text := strings.NewReplacer("tiny", long, "layer", long+"_layer").Replace(tinyModel)
+	file, a, b := filepath.Join(dir, "m.mt"), filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"check", file}, {"compile", file, "--no-build", "-o", a}, {"compile", file, "--no-build", "--placement", "stream", "--micro-batch", "2", "-o", b},
+		{"plan", file, "--machine", "rtx4090"}, {"inspect", b}, {"inspect", b, "--memory"}, {"inspect", b, "--list", "steady"},
+		{"inspect", b, "--task", "3"}, {"inspect", b, "--task", "40"}, {"inspect", b, "--why", "forward " + long}, {"inspect", b, "--why", "prefetch"}, {"diff", a, b, "--all"},
+	} {
+		_, out, errw := call(args...)
+		if out == "" {
+			t.Errorf("mtc %s: %s", strings.Join(args, " "), errw)
+		}
+		for _, line := range strings.Split(out, "\n") {
+			if n := utf8.RuneCountInString(line); n > helpWidth && len(strings.Fields(line)) > 2 && !strings.Contains(line, dir) {
 				t.Errorf("mtc %s: %d columns: %s", strings.Join(args, " "), n, line)
 			}
 		}

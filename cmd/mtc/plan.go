@@ -178,7 +178,7 @@ func writePlan(w io.Writer, c *planner.Choice) {
 			fmt.Fprintf(w, "  %-11s %s\n", name, line)
 		}
 	}
-	fmt.Fprintf(w, "%s (%s): %s parameters, on %s\n", p.Model, p.Source, telemetry.Group(p.NumParams), c.Machine.Name)
+	writeHead(w, fmt.Sprintf("%s (%s): %s parameters, on %s", p.Model, p.Source, telemetry.Group(p.NumParams), c.Machine.Name))
 	title := c.Machine.Title
 	if r.HostLimit > 0 && r.HostLimit != int64(c.Machine.HostMemory.Value) {
 		title += "; planned with " + telemetry.Bytes(r.HostLimit) + " of host memory"

@@ -67,8 +67,12 @@ func within(text string) string {
 	for _, line := range strings.SplitAfter(text, "\n") {
 		for len(strings.TrimRight(line, "\n")) > Width {
 			at := strings.LastIndexByte(line[:Width+1], ' ')
-			if strings.TrimSpace(line[:max(0, at)]) == "" {
-				break // one long word
+			if strings.TrimSpace(line[:max(0, at)]) == "" { // a word that is longer stands alone
+				from := len(line) - len(strings.TrimLeft(line, " "))
+				if at = strings.IndexByte(line[from:], ' '); at < 0 {
+					break
+				}
+				at += from
 			}
 			b.WriteString(line[:at] + "\n")
 			line = "  " + line[at+1:]
@@ -210,8 +214,22 @@ func (f *File) WriteTask(w io.Writer, id int) error {
 	}
 	t := &f.Tasks[id]
 	row := func(name, format string, args ...any) {
-		if s := fmt.Sprintf(format, args...); s != "" {
-			fmt.Fprintf(w, "%-10s %s\n", name, s)
+		for _, s := range strings.Split(fmt.Sprintf(format, args...), "\n") {
+			line := ""
+			for _, word := range strings.Fields(s) {
+				if line != "" && len(line)+1+len(word) > Width-11 {
+					fmt.Fprintf(w, "%-10s %s\n", name, line)
+					name, line = "", " "
+				}
+				if strings.TrimSpace(line) != "" {
+					line += " "
+				}
+				line += word
+			}
+			if line != "" {
+				fmt.Fprintf(w, "%-10s %s\n", name, line)
+				name = ""
+			}
 		}
 	}
 	row("task", "%d", t.ID)
@@ -228,8 +246,8 @@ func (f *File) WriteTask(w io.Writer, id int) error {
 	}
 	row("template", "%s", t.Template)
 	row("written at", "%s", t.Span)
-	row("reads", "%s", strings.Join(t.Reads, "\n           "))
-	row("writes", "%s", strings.Join(t.Writes, "\n           "))
+	row("reads", "%s", strings.Join(t.Reads, "\n"))
+	row("writes", "%s", strings.Join(t.Writes, "\n"))
 	if t.Src != "" {
 		row("copies", "%s from %s to %s", Bytes(t.Bytes), t.Src, t.Dst)
 	}
@@ -247,10 +265,11 @@ func (f *File) WriteTask(w io.Writer, id int) error {
 }
 
 func clip(s string, n int) string {
-	if len(s) <= n {
+	r := []rune(s)
+	if len(r) <= n {
 		return s
 	}
-	return s[:n-1] + "~"
+	return string(r[:n-1]) + "~"
 }
 
 // Count writes a whole number with thousands apart.

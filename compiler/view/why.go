@@ -236,11 +236,13 @@ func (t *Step) without(task, k int) float64 {
 
 // Write prints the explanation.
 func (w *Why) Write(out io.Writer) {
-	fmt.Fprintf(out, "task %d: %s, on %s", w.Task, w.What, w.Lane)
+	head := fmt.Sprintf("task %d: %s, on %s", w.Task, w.What, w.Lane)
 	if w.Span != "" {
-		fmt.Fprintf(out, ", from %s", w.Span)
+		head += ", from " + w.Span
 	}
-	fmt.Fprintln(out)
+	for i, line := range fold(head, Width-2) {
+		fmt.Fprintln(out, strings.Repeat(" ", 2*min(i, 1))+line)
+	}
 	row := func(name, format string, args ...any) {
 		for i, line := range fold(fmt.Sprintf(format, args...), Width-10) {
 			if i > 0 {
