@@ -34,7 +34,7 @@ func TestMemoryOfAFileIsThatOfItsPlan(t *testing.T) {
 						t.Errorf("read again it needs %d bytes of the device and %d of the host, of which %d by the process and %d less unsaved; it was written of a plan with %d, %d, %d and %d",
 							device, host, memplan.RuntimeBytes(p), memplan.Unsaved(p), wantDevice, wantHost, f.Memory.Runtime, memplan.Unsaved(res.Plan))
 					}
-					if target == "cuda" && placement == schedule.Resident && memplan.Unsaved(p) <= 0 {
+					if model == "gpt2" && target == "cuda" && placement == schedule.Resident && memplan.Unsaved(p) <= 0 {
 						t.Error("nothing passes through the host's memory for a checkpoint")
 					}
 				})
