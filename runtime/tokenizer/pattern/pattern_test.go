@@ -109,7 +109,7 @@ func TestAgreesWithRegexp(t *testing.T) {
 // Loops inside of loops take no time without end.
 func TestNestedLoopsEnd(t *testing.T) {
 	for _, text := range []string{`(?:a*)*b`, `(?:a|a)*b`, `(?:(?:a+)+)+b`, `(?:a|aa)+(?!a)b`, `(?=(?:a*)*b)a`} {
-		if d := cputime.Of(func() { MustCompile(text).Each(strings.Repeat("a", 60), func(int, int, bool) {}) }); d > 5*time.Second {
+		if d := cputime.Of(func() { MustCompile(text).Each(strings.Repeat("a", 60), func(int, int, bool) {}) }); d > 15*time.Second {
 			t.Errorf("%s: %v", text, d)
 		}
 	}
@@ -120,7 +120,7 @@ func TestLongRunsAreLinear(t *testing.T) {
 	p := MustCompile(`(?i:'s)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`)
 	for _, unit := range []string{"a", " ", "!", "\n", "漢", "1"} {
 		s := strings.Repeat(unit, 1<<20) + "x"
-		if d := cputime.Of(func() { p.Each(s, func(int, int, bool) {}) }); d > 3*time.Second {
+		if d := cputime.Of(func() { p.Each(s, func(int, int, bool) {}) }); d > 15*time.Second {
 			t.Errorf("%q: %v for %d bytes", unit, d, len(s))
 		}
 	}
