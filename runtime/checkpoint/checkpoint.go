@@ -69,6 +69,7 @@ type State struct {
 	Base *Base `json:"base,omitempty"`
 
 	EvalLoss *float64 `json:"eval_loss,omitempty"` // of the weights, where they have been evaluated
+	EvalData string   `json:"eval_data,omitempty"` // what that was on
 	EvalOwed bool     `json:"eval_owed,omitempty"` // the evaluation that comes after this step was broken off
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -467,6 +468,26 @@ func TestFullDiskLeavesTheLastGoodOne(t *testing.T) {
 		}
 		if c, err := Latest(dir); err != nil || c.Verify() != nil {
 			t.Errorf("the last good one: %v", err)
+		}
+	}
+}
+
+// TestDeviceThatFailsInASave: what cannot be read is the device's fault, not the folder's, and leaves the last good one.
+func TestDeviceThatFailsInASave(t *testing.T) {
+	dir := t.TempDir()
+	mustSave(t, dir, 1, 1)
+	lost := fault.New("MT0510", "", "the GPU failed during a copy from the GPU").OnMachine().Help("look at it")
+	for _, at := range []int{0, 1} {
+		m := newMemory(2)
+		files := FromSlabs(m.plan, m.view)
+		files[at].Tensors[1].Stream = func(io.Writer) error { return lost }
+		_, err := Save(dir, state(2), files, 1)
+		wantFault(t, fmt.Sprint(at), err, "MT0510", "while the checkpoint of step 2 was written", "look at it")
+		if strings.Contains(fault.Text(err), "--out") {
+			t.Errorf("the folder is blamed: %v", err)
+		}
+		if d := cmp.Diff([]string{"step-000001"}, names(t, dir)); d != "" {
+			t.Error(d)
 		}
 	}
 }

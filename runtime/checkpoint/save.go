@@ -230,8 +230,16 @@ func prune(dir string, step, keep int64) error {
 	return nil
 }
 
+// deviceCodes begin the codes of a device's faults: what cannot be read there is no fault of the folder.
+const deviceCodes = "MT05"
+
 // notWritten explains a failed Save: what it needed, and what is still there.
 func notWritten(dir string, step int64, files []File, err error) error {
+	var source *fault.Error
+	if errors.As(err, &source) && strings.HasPrefix(source.Code, deviceCodes) {
+		source.Message += fmt.Sprintf(", while the checkpoint of step %d was written", step)
+		return source
+	}
 	f := fault.New("MT0623", dir, "the checkpoint of step %d cannot be written", step).Wrap(cause(err))
 	kept, then := "no earlier checkpoint is there", "start again"
 	if good := previous(filepath.Join(dir, folderName(step))); good != "" {

@@ -190,9 +190,16 @@ func (d *Device) compile(name string, key moduleKey) (machineCode, error) {
 	return c, nil
 }
 
+// mostKept is more than a file of the cache has.
+const mostKept = 1 << 28
+
 // kept is what keep wrote, and whether all of it is there unaltered: a GPU runs what it gets.
 func kept(path string) (data []byte, ok bool) {
-	data, err := os.ReadFile(path)
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > mostKept {
+		return nil, false // a pipe would be waited for
+	}
+	data, err = os.ReadFile(path)
 	n := len(data) - sha256.Size
 	if err != nil || n <= 0 {
 		return nil, false

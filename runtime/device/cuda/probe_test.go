@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/megatrain/mtc/runtime/device"
@@ -89,6 +90,24 @@ func TestCache(t *testing.T) {
 	if after, err := os.Stat(files[0]); err != nil || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("the second run did not use the cache: %v", err)
 	}
+	for what, put := range map[string]func(path string) error{
+		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o666) },
+		"a device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a folder": func(path string) error { return os.Mkdir(path, 0o777) },
+		"huge": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o666), os.Truncate(path, 1<<40))
+		},
+	} {
+		if err := errors.Join(os.RemoveAll(files[0]), put(files[0])); err != nil {
+			t.Fatal(err)
+		}
+		t.Log(what) // which a run would never end of
+		run()
+	}
+	if err := os.RemoveAll(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	run()
 	good, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)

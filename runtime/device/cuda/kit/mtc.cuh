@@ -269,6 +269,18 @@ template <int THREADS> __device__ __forceinline__ float block_max(float v) {
     return s;
 }
 
+// ---- barriers ------------------------------------------------------------------------------
+
+// sync_threads waits for those n threads, whole warps, that call it with the same id, from 1 to 15. Where
+// kernels are tried without a GPU it waits for the block: all its warps come by equally often.
+__device__ __forceinline__ void sync_threads(int id, int n) {
+#ifdef __CUDA_ARCH__
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");
+#else
+    __syncthreads();
+#endif
+}
+
 // ---- copies to shared memory ---------------------------------------------------------------
 // In the background of the thread that asks for them, in groups that copies_commit ends; copies_wait
 // waits for all groups but the last N. A thread sees what it copied itself; others do behind a barrier.
