@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -63,10 +64,20 @@ func (s *session) startProfile() error {
 	skip := min(profileSkip, max(0, steady-s.profile))
 	times, err := s.engine.NewProfile(skip, s.profile)
 	if err != nil {
-		return fault.New("MT0501", "", "the run cannot be profiled").Wrap(err).OnMachine()
+		return ofDevice("the run cannot be profiled", err)
 	}
 	s.profiler = &profiler{times: times, steps: map[int64]float64{}, most: maxSteps + int(s.profile)}
 	return nil
+}
+
+// ofDevice is an error of the device, which most often says itself what it is.
+func ofDevice(what string, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		f.Message = what + ": " + f.Message
+		return f
+	}
+	return fault.New("MT0501", "", "%s", what).Wrap(err).OnMachine()
 }
 
 // Bounds of the steps whose wall time is remembered besides those that are timed, and of those that go into the file
@@ -97,7 +108,7 @@ func (s *session) writeProfile(errw io.Writer) error {
 	}
 	steps, err := s.profiler.times.Read()
 	if err != nil {
-		return fault.New("MT0501", "", "the times of the profile cannot be read").Wrap(err).OnMachine()
+		return ofDevice("the times of the profile cannot be read", err)
 	}
 	if len(steps) == 0 {
 		fmt.Fprintln(errw, "note: no step was timed: the first step, and each one behind an evaluation or a checkpoint, has a list of its own; train some more steps in a row")
