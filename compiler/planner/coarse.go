@@ -49,7 +49,7 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 	looked, tasks := map[string]bool{}, 0
 	look := func(c *candidate) (ok bool, err error) {
 		s.effort.doing("%d of %d ways to fit it simulated by short steps", len(looked), len(best))
-		if tasks > smallTasks || len(out) > 0 && s.effort.spent(3, 0) || !s.settle(c) {
+		if tasks > smallTasks || len(out) > 0 && s.effort.spent(3) || !s.settle(c) {
 			return false, s.ctx.Err()
 		}
 		o := fmt.Sprintf("%+v", c.options(s))

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/megatrain/mtc/runtime/plan"
@@ -17,6 +18,7 @@ const (
 // effort is what a search has made.
 type effort struct {
 	tasks int
+	most  int  // that may be made; 0: mostWork
 	cut   bool // something was not looked at for it
 	say   func(text string)
 }
@@ -35,9 +37,9 @@ func (e *effort) planned(p *plan.Plan, draft bool) {
 	}
 }
 
-// spent reports whether so many parts in four of what may be made are, or would be with so many tasks more.
-func (e *effort) spent(quarters, more int) bool {
-	if e.tasks+more <= mostWork/4*quarters {
+// spent reports whether so many parts in four of what may be made are.
+func (e *effort) spent(quarters int) bool {
+	if e.tasks <= cmp.Or(e.most, mostWork)/4*quarters {
 		return false
 	}
 	e.cut = true

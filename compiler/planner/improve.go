@@ -76,7 +76,7 @@ type look struct {
 
 // spent reports whether there was enough looking.
 func (l *look) spent() bool {
-	return l.tasks > improveTasks || l.s.small-l.small > improveSmall || l.s.effort.spent(4, 0)
+	return l.tasks > improveTasks || l.s.small-l.small > improveSmall || l.s.effort.spent(4)
 }
 
 // around is the best of a plan's neighbours that is faster; nil where none is. The fastest way by estimate of each

@@ -139,7 +139,7 @@ func flags(sets []string) string {
 // fits reports whether anything fits with these pins and settings besides. It says no to all where so much was tried already
 // that there is no end of it.
 func (s *search) fits(pins map[string]bool, sets []string) bool {
-	if s.effort.spent(8, 0) {
+	if s.effort.spent(8) {
 		return false
 	}
 	s.effort.doing("nothing fits; looking for a change that does: %s", cmp.Or(flags(sets), "other options"))

@@ -204,7 +204,7 @@ func (s *search) ranked(half bool) ([]*candidate, error) {
 		// The best of each kind is built, so that a plain plan wins over one that gains nothing, and
 		// estimates that are too good for all of a placement do not hide the others.
 		own := found[a.placement]
-		if len(own) > 0 && (len(own) >= keepBest && a.least >= own[keepBest-1] || s.small-start > mostSmall || s.effort.spent(2, 0)) {
+		if len(own) > 0 && (len(own) >= keepBest && a.least >= own[keepBest-1] || s.small-start > mostSmall || s.effort.spent(2)) {
 			continue
 		}
 		s.effort.doing("%d ways found to fit it into memory, %d short steps made", len(best), s.small)

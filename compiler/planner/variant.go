@@ -101,7 +101,7 @@ func (s *search) lower(diags *diag.List) error {
 func (s *search) add(rows []int64, words []string) error {
 	for _, r := range rows {
 		for _, w := range words {
-			if len(s.variants) > 0 && s.effort.spent(1, 0) {
+			if len(s.variants) > 0 && s.effort.spent(1) {
 				return nil
 			}
 			s.effort.doing("lowering it with %d rows to a micro-batch", r)
@@ -140,7 +140,7 @@ func (s *search) smaller() (bool, error) {
 	if s.pinned("micro-batch") || s.only > 0 || len(rows) == 0 {
 		return false, nil
 	}
-	words := []string{"all"}
+	words := []string{"all", "none"}
 	if s.pinned("recompute") {
 		words = []string{s.r.Options.Recompute}
 	}
