@@ -53,6 +53,7 @@ type Feed struct {
 	Steps   int64
 	Summary string
 	ID      string
+	EvalID  string // of what Eval reads
 	close   []func() error
 }
 
@@ -90,7 +91,7 @@ func openCorpora(t plan.Train, s Shape) (*Feed, error) {
 	}
 	f := &Feed{Bytes: train.Bytes(), Summary: train.Summary(), ID: train.ID(), close: []func() error{train.Close}}
 	if eval != nil {
-		f.close = append(f.close, eval.Close)
+		f.close, f.EvalID = append(f.close, eval.Close), eval.ID()
 	}
 	if err = f.flow(train, t, s); err == nil && eval != nil && s.Evaluates {
 		f.Eval, err = NewEvaluation(eval, s.Batch, s.Seq, t.EvalSteps)
@@ -165,6 +166,7 @@ func openPacked(t plan.Train, s Shape) (*Feed, error) {
 	}
 	if s.Evaluates {
 		f.Documents = int64(len(held))
+		f.EvalID = fmt.Sprintf("%s %g", from.Manifest.ID(), t.Holdout)
 	}
 	how := "one after another"
 	if m.Apart {

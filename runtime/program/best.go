@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"time"
@@ -11,8 +12,8 @@ import (
 )
 
 // startBest finds the lowest evaluation loss of the run so far. One of steps that a resumed run
-// makes anew is of a history that is left.
-func (s *session) startBest() error {
+// makes anew is of a history that is left, and losses on other data are not to be compared.
+func (s *session) startBest(errw io.Writer) error {
 	s.best = math.Inf(1)
 	if s.from == nil {
 		return nil
@@ -21,10 +22,20 @@ func (s *session) startBest() error {
 	if err != nil || c == nil {
 		return err
 	}
-	if c.State.EvalLoss != nil && c.State.Step <= s.from.State.Step {
-		s.best = *c.State.EvalLoss
+	if c.State.EvalLoss == nil || c.State.Step > s.from.State.Step {
+		return nil
 	}
+	if was := c.State.EvalData; was != "" && s.eval != nil && was != s.evalData() {
+		fmt.Fprintf(errw, "note: %s was found on other evaluation data; the next evaluation begins it anew\n", filepath.Join(s.out, checkpoint.BestFolder))
+		return nil
+	}
+	s.best = *c.State.EvalLoss
 	return nil
+}
+
+// evalData names what is evaluated on.
+func (s *session) evalData() string {
+	return fmt.Sprintf("%s %d", s.feed.EvalID, s.train.EvalSteps)
 }
 
 // keepBest writes the weights down where an evaluation found them better than any before. The
@@ -41,7 +52,7 @@ func (s *session) keepBest(st engine.State, r engine.EvalResult) error {
 	files := checkpoint.FromSlabs(s.plan, state.view)
 	state.guard(files)
 	record := s.state(st)
-	record.EvalLoss = &r.Loss
+	record.EvalLoss, record.EvalData = &r.Loss, s.evalData()
 	if err := first(checkpoint.SaveBest(s.out, record, files), state.end()); err != nil {
 		return err
 	}

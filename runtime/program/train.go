@@ -114,7 +114,7 @@ func (p *Program) train(args []string, out, errw io.Writer) (err error) {
 	if err := s.settle(time.Since(before)); err != nil {
 		return err
 	}
-	if err := first(s.startBest(), s.startProfile()); err != nil {
+	if err := first(s.startBest(errw), s.startProfile()); err != nil {
 		return err
 	}
 	if s.metrics, err = telemetry.OpenMetrics(s.settings.metrics, s.engine.State().Step, s.evalOwed); err != nil {
