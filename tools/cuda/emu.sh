@@ -6,7 +6,8 @@
 #   tools/cuda/emu.sh build            the stand-ins, in build/cuda/emu
 #   tools/cuda/emu.sh PROGRAM [ARG...]  runs a program over them
 #
-# MTC_FAKE_CUDA adds faults to them (standin/driver.c has the list).
+# MTC_FAKE_CUDA adds faults to them (standin/driver.c has the list), MTC_FAKE_FAIL=NAME:N:RESULT makes the
+# N-th call fail whose name begins so (standin/fault.h).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$root/build/cuda/emu
