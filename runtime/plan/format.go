@@ -4,4 +4,4 @@ package plan
 // mtc that made it, and a program refuses to start where it is not its runtime's: a field that one of
 // the two does not know would be nothing, and the run another one without a word (a step without
 // clipping, say). It is raised with every change of their meaning; a test holds it to their types.
-const Format = 1
+const Format = 2

@@ -171,7 +171,7 @@ type (
 
 // thePlan is the static plan of a run; its tables follow.
 var thePlan = plan.Plan{
-	Format:           1,
+	Format:           2,
 	Model:            "nano",
 	Source:           "nano.mt",
 	Hash:             "0123456789abcdef",

@@ -360,7 +360,7 @@ type (
 
 // thePlan is the static plan of a run; its tables follow.
 var thePlan = plan.Plan{
-	Format:           1,
+	Format:           2,
 	Model:            "window",
 	Source:           "window.mt",
 	Hash:             "0123456789abcdef",
