@@ -126,9 +126,15 @@ func (p *Profile) check() error {
 	case p.Unit != "ns":
 		return jsontext.In("unit", fmt.Errorf("its unit is %q, not ns", p.Unit))
 	case len(p.Steps) == 0:
-		return errors.New("it has no steps")
-	case min(p.DeviceBytes, p.HostBytes) < 0 || max(p.DeviceBytes, p.HostBytes) > maxBytes:
-		return fmt.Errorf("%d bytes of the device and %d of the host were in use", p.DeviceBytes, p.HostBytes)
+		return jsontext.In("steps", errors.New("it has no steps"))
+	}
+	for _, x := range []struct {
+		field string
+		n     int64
+	}{{"device_bytes", p.DeviceBytes}, {"host_bytes", p.HostBytes}} {
+		if x.n < 0 || x.n > maxBytes {
+			return jsontext.In(x.field, fmt.Errorf("%d bytes of the device and %d of the host were in use", p.DeviceBytes, p.HostBytes))
+		}
 	}
 	for _, x := range []struct{ field, text string }{{"model", p.Model}, {"hash", p.Hash}, {"compiler", p.Compiler}, {"device", p.Device}, {"machine", p.Machine}} {
 		if len(x.text) > 200 || strings.ContainsFunc(x.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -141,6 +147,9 @@ func (p *Profile) check() error {
 		}
 	}
 	for i, s := range p.Steps {
+		if s.Step < 0 {
+			return jsontext.In(fmt.Sprintf("steps[%d].step", i), fmt.Errorf("a step of the number %d", s.Step))
+		}
 		if i > 0 && s.Step <= p.Steps[i-1].Step {
 			return jsontext.In(fmt.Sprintf("steps[%d].step", i), fmt.Errorf("step %d stands behind step %d", s.Step, p.Steps[i-1].Step))
 		}
