@@ -11,7 +11,7 @@ for dir in $(find runtime -type d -not -path 'runtime/ops*' -not -path 'runtime/
   n=$(find "$dir" -maxdepth 1 -name '*.go' ! -name '*_test.go' -exec awk 'FNR == 1 { generated = /^\/\/ Code generated/ } !generated' {} + 2>/dev/null | wc -l)
   [ "$n" -gt 0 ] || continue
   case $dir in
-  runtime/bench | runtime/jsontext | runtime/chat* | runtime/data/pack* | runtime/hf* | runtime/telemetry/export | runtime/tokenizer*)
+  runtime/bench | runtime/fold | runtime/jsontext | runtime/chat* | runtime/data/pack* | runtime/hf* | runtime/telemetry/export | runtime/tokenizer*)
     around=$((around + n)) what=around ;;
   *) core=$((core + n)) what=core ;;
   esac

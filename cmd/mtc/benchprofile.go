@@ -11,8 +11,8 @@ import (
 	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/runtime/bench"
+	"github.com/megatrain/mtc/runtime/fold"
 	"github.com/megatrain/mtc/runtime/op"
-	"github.com/megatrain/mtc/runtime/program"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
@@ -98,7 +98,7 @@ func ratesOf(r *bench.Result, source string) *cost.Rates {
 func writeProfile(w io.Writer, m *cost.Machine) {
 	const left = 15
 	row := func(name, format string, args ...any) {
-		for i, line := range program.Wrap(fmt.Sprintf(format, args...), program.Columns-left) {
+		for i, line := range fold.Wrap(fmt.Sprintf(format, args...), fold.Width-left) {
 			fmt.Fprintf(w, "  %-*s %s\n", left-3, []string{name, ""}[min(i, 1)], line)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/megatrain/mtc/runtime/program"
+	"github.com/megatrain/mtc/runtime/fold"
 )
 
 // help prints a verb's help: what it does, how to call it, its flags. The root's lists the
@@ -36,7 +36,7 @@ func verbHelp(w io.Writer, cmd *cobra.Command) {
 	if cmd.Long != "" {
 		for _, paragraph := range strings.Split(strings.TrimSpace(cmd.Long), "\n\n") {
 			fmt.Fprintln(w)
-			for _, line := range program.Wrap(paragraph, helpWidth) {
+			for _, line := range fold.Wrap(paragraph, helpWidth) {
 				fmt.Fprintln(w, line)
 			}
 		}
@@ -51,7 +51,7 @@ func verbHelp(w io.Writer, cmd *cobra.Command) {
 }
 
 // helpWidth is the columns that help takes.
-const helpWidth = program.Columns
+const helpWidth = fold.Width
 
 // flagHelp lists flags in two columns: how each is written, and what it does.
 func flagHelp(w io.Writer, fs *pflag.FlagSet) {
@@ -75,7 +75,7 @@ func flagHelp(w io.Writer, fs *pflag.FlagSet) {
 		widest = max(widest, len(form))
 	})
 	for i, form := range forms {
-		for j, line := range program.Wrap(docs[i], helpWidth-widest-3) {
+		for j, line := range fold.Wrap(docs[i], helpWidth-widest-3) {
 			if j > 0 {
 				form = ""
 			}
@@ -102,7 +102,7 @@ func flagArg(f *pflag.Flag) (arg, doc string) {
 
 // writeHead prints a line that has others below it; where names are long, it goes on set in.
 func writeHead(w io.Writer, text string) {
-	for i, line := range program.Wrap(text, helpWidth-2) {
+	for i, line := range fold.Wrap(text, helpWidth-2) {
 		fmt.Fprintln(w, strings.Repeat(" ", 2*min(i, 1))+line)
 	}
 }

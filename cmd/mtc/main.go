@@ -4,9 +4,9 @@ package main
 import (
 	"os"
 
-	"github.com/megatrain/mtc/runtime/program"
+	"github.com/megatrain/mtc/runtime/fold"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, &program.Folding{W: os.Stderr}))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, &fold.Writer{W: os.Stderr}))
 }

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/megatrain/mtc/compiler/view"
-	"github.com/megatrain/mtc/runtime/program"
+	"github.com/megatrain/mtc/runtime/fold"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
 
@@ -99,7 +99,7 @@ func TestErrorsAreNarrow(t *testing.T) {
 	for _, args := range all {
 		whole, said, short := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
 		code := run(args, strings.NewReader(""), io.Discard, whole)
-		if again := run(args, strings.NewReader(""), io.Discard, &program.Folding{W: said}); again != code {
+		if again := run(args, strings.NewReader(""), io.Discard, &fold.Writer{W: said}); again != code {
 			t.Errorf("mtc %s: exit %d, and %d", strings.Join(args, " "), code, again)
 		}
 		if line := wide(said.String()); line != "" {
@@ -108,7 +108,7 @@ func TestErrorsAreNarrow(t *testing.T) {
 		if a, b := strings.Fields(whole.String()), strings.Fields(said.String()); !slices.Equal(a, b) {
 			t.Errorf("mtc %s: says %q, not %q", strings.Join(args, " "), b, a)
 		}
-		run(append([]string{"--diag", "short"}, args...), strings.NewReader(""), io.Discard, &program.Folding{W: short})
+		run(append([]string{"--diag", "short"}, args...), strings.NewReader(""), io.Discard, &fold.Writer{W: short})
 		for _, line := range strings.Split(short.String(), "\n") {
 			if strings.HasPrefix(line, " ") {
 				t.Errorf("mtc %s --diag short: a line is broken:\n%s", strings.Join(args, " "), short)

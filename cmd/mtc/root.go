@@ -14,8 +14,8 @@ import (
 	"github.com/megatrain/mtc/lang/diag/suggest"
 	"github.com/megatrain/mtc/lang/source"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/fold"
 	"github.com/megatrain/mtc/runtime/hostmem"
-	"github.com/megatrain/mtc/runtime/program"
 )
 
 // env is what a verb sees of the world around it.
@@ -44,7 +44,7 @@ const (
 func run(args []string, in io.Reader, out, errw io.Writer) (code int) {
 	results := &output{w: out}
 	e := &env{in: in, out: results, err: errw, diagStyle: "text", results: results}
-	if f, ok := errw.(*program.Folding); ok {
+	if f, ok := errw.(*fold.Writer); ok {
 		f.Whole = func() bool { return e.diagStyle != "text" }
 	}
 	defer func() {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/fold"
 	"github.com/megatrain/mtc/runtime/plan"
 	"github.com/megatrain/mtc/runtime/program"
 )
@@ -264,7 +265,7 @@ func execProgram(e *env, path string, args []string) error {
 		path = "." + string(filepath.Separator) + path
 	}
 	errs := e.err
-	if f, ok := errs.(*program.Folding); ok {
+	if f, ok := errs.(*fold.Writer); ok {
 		errs = f.W // the program folds its own
 	}
 	if e.results.w == os.Stdout && errs == os.Stderr {

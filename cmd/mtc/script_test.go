@@ -15,7 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/megatrain/mtc/runtime/program"
+	"github.com/megatrain/mtc/runtime/fold"
 )
 
 // TestMain makes the test binary act as mtc when a script runs the command. Scripts are told errors in whole lines, as
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 				os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 			}
 			var folded bytes.Buffer
-			fold := &program.Folding{W: &folded}
-			code := run(os.Args[1:], os.Stdin, os.Stdout, &told{os.Stderr, fold})
+			narrow := &fold.Writer{W: &folded}
+			code := run(os.Args[1:], os.Stdin, os.Stdout, &told{os.Stderr, narrow})
 			if line := wide(folded.String()); line != "" && !slices.Contains(os.Args, "--diag") && !strings.Contains(strings.Join(os.Args, " "), "--diag=") {
 				fmt.Fprintf(os.Stderr, "a line of %d columns: %s\n", utf8.RuneCountInString(line), line)
 				code = 99

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/megatrain/mtc/runtime/fold"
 	"github.com/megatrain/mtc/runtime/hf"
 	"github.com/megatrain/mtc/runtime/telemetry"
 )
@@ -76,7 +77,7 @@ func (p *Program) export(args []string, out, errw io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s: %s of step %d as %s, %d tensors, %s\n", to, p.Plan.Model, req.Checkpoint.State.Step,
 		res.Arch, res.Tensors, telemetry.Bytes(res.Bytes))
-	for _, line := range Wrap(strings.Join(res.Files, ", "), 76) {
+	for _, line := range fold.Wrap(strings.Join(res.Files, ", "), 76) {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
 	return nil

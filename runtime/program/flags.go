@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/megatrain/mtc/runtime/fold"
 )
 
 // Flag describes one flag of a command, for the program's own parser and for `mtc run`, which
@@ -178,7 +180,7 @@ func (s *flagSet) help(w io.Writer) {
 		case f.Arg != "":
 			form += " " + f.Arg
 		}
-		for i, line := range Wrap(f.Doc, 54) {
+		for i, line := range fold.Wrap(f.Doc, 54) {
 			if i > 0 {
 				form = ""
 			}

@@ -101,19 +101,3 @@ func TestFlagHelp(t *testing.T) {
 		}
 	}
 }
-
-// TestWrap breaks between words only.
-func TestWrap(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want []string
-	}{
-		{"", nil},
-		{"one two\n  three", []string{"one two", "three"}},
-		{"a word-that-is-too-long b", []string{"a", "word-that-is-too-long", "b"}},
-	} {
-		if got := Wrap(c.text, 9); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.text, got, c.want)
-		}
-	}
-}

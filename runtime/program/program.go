@@ -24,6 +24,7 @@ import (
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/engine"
 	"github.com/megatrain/mtc/runtime/fault"
+	"github.com/megatrain/mtc/runtime/fold"
 	"github.com/megatrain/mtc/runtime/hostmem"
 	"github.com/megatrain/mtc/runtime/plan"
 )
@@ -41,7 +42,7 @@ type Program struct {
 
 // Main runs the program with the process's arguments and ends the process.
 func Main(p Program) {
-	os.Exit(p.Run(os.Args[1:], os.Stdout, &Folding{W: os.Stderr}))
+	os.Exit(p.Run(os.Args[1:], os.Stdout, &fold.Writer{W: os.Stderr}))
 }
 
 // The exit codes.

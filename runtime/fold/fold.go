@@ -1,4 +1,6 @@
-package program
+// Package fold keeps text for people to the width of a terminal: what processes say besides their results, and
+// paragraphs of help. It changes no word, and knows of errors no more than how their lines begin.
+package fold
 
 import (
 	"bytes"
@@ -8,13 +10,13 @@ import (
 	"sync"
 )
 
-// Columns is the width that errors, notes, warnings and help keep to.
-const Columns = 80
+// Width is what errors, notes, warnings and help keep to.
+const Width = 80
 
-// Folding is where a process writes its errors, notes and warnings: a line of more than Columns is broken between
+// Writer is where a process writes its errors, notes and warnings: a line of more than Width is broken between
 // words, and goes on below what it says. A text in backquotes, which is there to be copied, stays whole where a line
 // has room for it; excerpts of a file stay as they are. It holds nothing back: what is written is there at once.
-type Folding struct {
+type Writer struct {
 	W io.Writer
 	// Whole says that lines stay as they are, since a program reads them; nil: they never do.
 	Whole func() bool
@@ -22,7 +24,7 @@ type Folding struct {
 	open  bool // the last text ended within a line
 }
 
-func (f *Folding) Write(p []byte) (int, error) {
+func (f *Writer) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var b bytes.Buffer
@@ -51,7 +53,7 @@ var (
 
 // fold breaks a line; further ones stand below its text, or two columns in.
 func fold(line string) string {
-	if columns(line) <= Columns || excerpts.MatchString(line) {
+	if columns(line) <= Width || excerpts.MatchString(line) {
 		return line
 	}
 	head := heads.FindString(line)
@@ -59,15 +61,15 @@ func fold(line string) string {
 	if strings.TrimLeft(head, " ") == "" {
 		indent += 2
 	}
-	indent = min(indent, Columns/2)
+	indent = min(indent, Width/2)
 	var b strings.Builder
 	b.WriteString(head)
 	at := len(head)
-	for i, w := range unbroken(strings.Fields(line[len(head):]), Columns-indent) {
+	for i, w := range unbroken(strings.Fields(line[len(head):]), Width-indent) {
 		switch n := columns(w); {
 		case i == 0:
 			at += n
-		case at+1+n <= Columns:
+		case at+1+n <= Width:
 			b.WriteByte(' ')
 			at += 1 + n
 		default:
@@ -104,4 +106,18 @@ func columns(s string) (n int) {
 		}
 	}
 	return n
+}
+
+// Wrap breaks a text between words into lines of at most width columns; a longer word gets a
+// line of its own. Every run of spaces and line ends is one space.
+func Wrap(text string, width int) []string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		if n := len(lines); n > 0 && columns(lines[n-1])+1+columns(word) <= width {
+			lines[n-1] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }

@@ -1,12 +1,13 @@
-package program
+package fold
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
 
-// TestFolding: long lines are broken between words and lose none; what is to be copied, or is an excerpt, stays.
-func TestFolding(t *testing.T) {
+// TestWriter: long lines are broken between words and lose none; what is to be copied, or is an excerpt, stays.
+func TestWriter(t *testing.T) {
 	word, path := strings.Repeat("word ", 14)+"end", "/"+strings.Repeat("folder/", 13)+"f.mt"
 	command := "`mtc run build/nano --data 'a b.txt' --steps 300`"
 	for _, c := range []struct{ name, text, want string }{
@@ -28,24 +29,24 @@ func TestFolding(t *testing.T) {
 			c.want = c.text
 		}
 		var b strings.Builder
-		if n, err := (&Folding{W: &b}).Write([]byte(c.text)); n != len(c.text) || err != nil {
+		if n, err := (&Writer{W: &b}).Write([]byte(c.text)); n != len(c.text) || err != nil {
 			t.Errorf("%s: %d bytes, %v", c.name, n, err)
 		}
 		if b.String() != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, b.String(), c.want)
 		}
 		b.Reset()
-		whole := &Folding{W: &b, Whole: func() bool { return true }}
+		whole := &Writer{W: &b, Whole: func() bool { return true }}
 		if _, err := whole.Write([]byte(c.text)); err != nil || b.String() != c.text {
 			t.Errorf("%s: lines are not whole:\n%s", c.name, b.String())
 		}
 	}
 }
 
-// TestFoldingInParts: what is written comes at once and in order, also where a line is written in parts.
-func TestFoldingInParts(t *testing.T) {
+// TestWriterInParts: what is written comes at once and in order, also where a line is written in parts.
+func TestWriterInParts(t *testing.T) {
 	var b strings.Builder
-	f := &Folding{W: &b}
+	f := &Writer{W: &b}
 	long := strings.Repeat("word ", 20)
 	for _, part := range []string{"a part", long, "\n", "b\n" + long} {
 		before := b.Len()
@@ -55,5 +56,21 @@ func TestFoldingInParts(t *testing.T) {
 	}
 	if want := "a part" + long + "\nb\n" + long; b.String() != want {
 		t.Errorf("%q", b.String())
+	}
+}
+
+// TestWrap breaks between words only.
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"", nil},
+		{"one two\n  three", []string{"one two", "three"}},
+		{"a word-that-is-too-long b", []string{"a", "word-that-is-too-long", "b"}},
+	} {
+		if got := Wrap(c.text, 9); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
 	}
 }
