@@ -49,10 +49,11 @@ func (s *scanner) strange(kind string, start, end int, format string, args ...an
 	}
 	r.n++
 	r.last = start
-	d := new(diag.List).Errorf("MT0103", s.span(start, end), format, args...)
-	if r.n <= len(r.found) {
-		r.found[r.n-1] = d
+	if r.n > len(r.found) {
+		return &diag.Diagnostic{}
 	}
+	d := new(diag.List).Errorf("MT0103", s.span(start, end), format, args...)
+	r.found[r.n-1] = d
 	return d
 }
 
