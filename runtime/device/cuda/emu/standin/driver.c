@@ -61,10 +61,27 @@ static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int dead; /* the sticky result */
 
+/* doze waits for a change, but not for long: a GPU that dies tells nobody. */
+static void doze(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += 10 * 1000 * 1000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&changed, &mu, &t);
+}
+
+/* What is registered: in little of it nothing may be registered twice, or copied outside of it. */
+static struct { char *p; size_t n; } locked[4096];
+static size_t lock_bytes;
+
 static int fails(const char *name) {
 	static int seen;
 	int rc = fault(name);
-	if (seen != faults) seen = faults, dead = 0;
+	if (seen != faults) { /* another GPU, which knows nothing of the one before */
+		seen = faults, dead = 0, lock_bytes = 0;
+		memset(locked, 0, sizeof locked);
+	}
 	if (rc >= 700 && rc <= 721 && rc != 704 && rc != 712 && rc != 713) dead = rc;
 	return rc ? rc : dead;
 }
@@ -115,7 +132,7 @@ static void *loop(void *arg) {
 	int rc;
 	pthread_mutex_lock(&mu);
 	for (;;) {
-		while (!s->head && !s->end) pthread_cond_wait(&changed, &mu);
+		while (!s->head && !s->end) doze();
 		if (!s->head) break;
 		command_t *c = s->head;
 		s->head = c->next;
@@ -142,7 +159,7 @@ static void *loop(void *arg) {
 			c->event->ms = now();
 			break;
 		case WAIT_EVENT:
-			while (c->event->done < c->number && !dead) pthread_cond_wait(&changed, &mu);
+			while (c->event->done < c->number && !dead) doze();
 			break;
 		case WRITE_VALUE:
 			if (!dead) *(volatile uint32_t *)c->dst = (uint32_t)c->number;
@@ -273,9 +290,6 @@ int cuMemcpyDtoH_v2(void *d, ptr_t s, size_t n) { FAULT; memcpy(d, (void *)s, n)
 int cuMemcpyDtoHAsync_v2(void *d, ptr_t s, size_t n, stream_t *q) { FAULT; return push(q, (command_t){.kind = COPY, .dst = d, .src = (void *)s, .n = n}); }
 int cuMemcpyDtoDAsync_v2(ptr_t d, ptr_t s, size_t n, stream_t *q) { FAULT; return push(q, (command_t){.kind = COPY, .dst = (void *)d, .src = (void *)s, .n = n}); }
 int cuMemcpyAsync(ptr_t d, ptr_t s, size_t n, stream_t *q) { FAULT; return cuMemcpyDtoDAsync_v2(d, s, n, q); }
-/* What is registered: in little of it nothing may be registered twice, or copied outside of it. */
-static struct { char *p; size_t n; } locked[4096];
-static size_t lock_bytes;
 int cuMemHostRegister_v2(void *p, size_t n, unsigned f) {
 	FAULT;
 	const char *most = getenv("MTC_FAKE_LOCK");
@@ -324,7 +338,7 @@ int cuStreamCreate(stream_t **out, unsigned f) {
 int cuStreamSynchronize(stream_t *s) {
 	int rc = fails(__func__);
 	pthread_mutex_lock(&mu);
-	while ((!rc || dead) && (s->head || s->busy)) pthread_cond_wait(&changed, &mu);
+	while ((!rc || dead) && (s->head || s->busy)) doze();
 	pthread_mutex_unlock(&mu);
 	return rc ? rc : dead;
 }
@@ -354,7 +368,7 @@ int cuEventSynchronize(event_t *e) {
 	FAULT;
 	pthread_mutex_lock(&mu);
 	uint64_t n = e->issued;
-	while (e->done < n && !dead) pthread_cond_wait(&changed, &mu);
+	while (e->done < n && !dead) doze();
 	pthread_mutex_unlock(&mu);
 	return dead;
 }

@@ -18,7 +18,7 @@ static int fault(const char *name) {
 	static char last[96], prefix[64];
 	static int calls, at, on, result, log = -1;
 	const char *s = getenv("MTC_FAKE_FAIL"), *file = getenv("MTC_FAKE_CALLS");
-	if (!s && !file) return 0;
+	if (!s && !file && !last[0]) return 0;
 	int rc = 0;
 	pthread_mutex_lock(&mu);
 	if (file) {
@@ -26,7 +26,8 @@ static int fault(const char *name) {
 		if (log < 0) log = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 		if (write(log, line, snprintf(line, sizeof line, "%s\n", name)) < 0) log = -1;
 	}
-	if (s && strcmp(s, last)) {
+	if (!s) s = "";
+	if (strcmp(s, last)) {
 		const char *n = strchr(s, ':');
 		snprintf(last, sizeof last, "%s", s);
 		calls = at = on = 0;
@@ -39,7 +40,7 @@ static int fault(const char *name) {
 			result = atoi(n + 1);
 		}
 	}
-	if (s && at && !strncmp(name, prefix, strlen(prefix))) {
+	if (at && !strncmp(name, prefix, strlen(prefix))) {
 		calls++;
 		if (calls == at || (on && calls > at)) rc = result;
 	}
