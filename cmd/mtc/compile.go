@@ -89,7 +89,7 @@ func modelFile(args []string) (string, error) {
 			return "", usageErrorf("a build is made from a file, not from standard input").
 				hint("write the text to a .mt; `mtc check -` reads standard input")
 		}
-		return args[0], nil
+		return args[0], isModelFile(args[0])
 	}
 	return onlyModelFile()
 }

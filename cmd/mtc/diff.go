@@ -107,6 +107,9 @@ func diff(ctx context.Context, e *env, args []string, o diffOptions) error {
 // diffSide is one side of a comparison; that of a .mt has no folder.
 func diffSide(ctx context.Context, arg string, o compileOptions) (*loaded, error) {
 	if filepath.Ext(arg) == ".mt" && !isFolder(arg) {
+		if err := isModelFile(arg); err != nil {
+			return nil, err
+		}
 		s, _, err := compiledAs(ctx, arg, o)
 		return &loaded{Schedule: s}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/diag/suggest"
 	"github.com/megatrain/mtc/lang/source"
+	"github.com/megatrain/mtc/runtime/fault"
 )
 
 // onlyModelFile is the one .mt file of the working folder.
@@ -25,6 +26,19 @@ func onlyModelFile() (string, error) {
 		return "", usageErrorf("there is no .mt file in this folder").hint("name one, or `mtc new NAME` writes one to start from")
 	}
 	return "", usageErrorf("there are %d .mt files in this folder", len(names)).hint("name one: %s", suggest.List(names))
+}
+
+// isModelFile is an error for a path that holds no text of a model: there is nothing, or a folder.
+func isModelFile(path string) error {
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return cannotRead(path, err)
+	case info.IsDir() && exists(filepath.Join(path, scheduleFile)):
+		return inputErrorf("%s is a folder that a model was built into, not a model", path).hint("name the .mt; `mtc inspect %s` shows what was built", fault.Shell(path))
+	case info.IsDir():
+		return inputErrorf("%s is a folder, not a model", path).hint("name a .mt file")
+	}
+	return nil
 }
 
 // cannotRead words the error of a model's file that cannot be read, as a finding; where a name
@@ -54,8 +68,13 @@ func cannotRead(name string, err error) error {
 			names = append(names, e.Name())
 		}
 	}
-	if near := suggest.Nearest(base, names); near != "" {
+	switch near := suggest.Nearest(base, names); {
+	case near != "":
 		d.Hint("did you mean `%s`?", dir+near)
+	case len(names) > 0 && filepath.Ext(base) == ".mt":
+		d.Hint("of models there are %s", suggest.List(names))
+	default:
+		d.Hint("`mtc new NAME` writes a model to start from")
 	}
 	return l.Err()
 }

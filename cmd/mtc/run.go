@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,6 +187,9 @@ func (r *runner) prepare(ctx context.Context, args []string) (dir string, err er
 func (r *runner) target(args []string) (path string, isFile bool, err error) {
 	if len(args) == 1 {
 		info, err := os.Stat(args[0])
+		if errors.Is(err, fs.ErrNotExist) && filepath.Ext(args[0]) == ".mt" {
+			return "", false, cannotRead(args[0], err)
+		}
 		if err != nil {
 			return "", false, inputErrorf("%s cannot be read: %v", args[0], reasonOf(err)).hint("name a build folder or a .mt")
 		}
