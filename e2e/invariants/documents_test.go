@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/megatrain/mtc/compiler"
@@ -147,12 +146,12 @@ func TestDocumentsThatDoNotFit(t *testing.T) {
 	data := documents(t, 30, 5)
 	_, text := fails(t, program(t, "llama", compiler.Options{}), "--data", data, "--out", out(t))
 	for _, want := range []string{"MT0677", "document 0 has 30 tokens", "--seq 16", "--overlong"} {
-		if !strings.Contains(text, want) {
+		if !says(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	_, text = fails(t, program(t, "llama", compiler.Options{}), "--data", data, "--out", out(t), "--set", "train.documents=packed")
-	if !strings.Contains(text, "changes the schedule") {
+	if !says(text, "changes the schedule") {
 		t.Error(text)
 	}
 }

@@ -47,7 +47,7 @@ func TestGenerationGoesOnPastSeq(t *testing.T) {
 	at := 7
 	short, notes := greedy(prompt, "--tokens", "40", "--stop-at-seq")
 	equal("--stop-at-seq", short, long[:at])
-	if !strings.Contains(notes, "7 of 40 tokens") || !strings.Contains(notes, "seq = 16") {
+	if !says(notes, "7 of 40 tokens") || !says(notes, "seq = 16") {
 		t.Errorf("--stop-at-seq says %q", notes)
 	}
 	all := append(append([]string{}, prompt...), long...)
@@ -62,7 +62,7 @@ func TestGenerationGoesOnPastSeq(t *testing.T) {
 
 	// Of a prompt that is too long the model reads the last part.
 	whole, notes := greedy(all[:30], "--tokens", "20")
-	if !strings.Contains(notes, "30 tokens") || !strings.Contains(notes, "last 16") {
+	if !says(notes, "30 tokens") || !says(notes, "last 16") {
 		t.Errorf("a long prompt: it says %q", notes)
 	}
 	last, notes := greedy(all[14:30], "--tokens", "20")

@@ -273,3 +273,9 @@ func writeFile(t *testing.T, path string, text []byte) {
 		t.Fatal(err)
 	}
 }
+
+// says reports whether a program's output has a text, wherever the lines of a message were broken.
+func says(output, text string) bool {
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	return strings.Contains(flat(output), flat(text))
+}

@@ -98,7 +98,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 	binary := program(t, "lora", compiler.Options{MicroBatch: 4, Groups: 1, Set: []string{"train.clip=1.0"}})
 	dir := out(t)
 	code, text := fails(t, binary, append([]string{"train", "--out", dir}, args...)...)
-	if code != 2 || !strings.Contains(text, "nothing says where these come from") {
+	if code != 2 || !says(text, "nothing says where these come from") {
 		t.Errorf("without --from: exit %d\n%s", code, text)
 	}
 	run(t, binary, append([]string{"train", "--out", dir, "--from", base, "--steps", "3"}, args...)...)
@@ -110,7 +110,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][]string{generate, append([]string{"train", "--resume", "--out", dir, "--steps", "6"}, args...), {"export", dir, "--hf", filepath.Join(t.TempDir(), "hf")}} {
-		if code, text := fails(t, binary, c...); code != 1 || !strings.Contains(text, "MT0665") || !strings.Contains(text, "--from DIR") {
+		if code, text := fails(t, binary, c...); code != 1 || !says(text, "MT0665") || !says(text, "--from DIR") {
 			t.Errorf("%s without its base: exit %d\n%s", c[0], code, text)
 		}
 	}
@@ -126,7 +126,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 	changed[len(changed)-40] ^= 1 // one bit of one weight
 	writeFile(t, shard, changed)
 	for _, c := range [][]string{generate, append([]string{"train", "--resume", "--out", dir, "--steps", "6"}, args...), {"export", dir, "--hf", filepath.Join(t.TempDir(), "hf")}} {
-		if code, text := fails(t, binary, append(c, "--from", moved)...); code != 1 || !strings.Contains(text, "were trained on other weights") {
+		if code, text := fails(t, binary, append(c, "--from", moved)...); code != 1 || !says(text, "were trained on other weights") {
 			t.Errorf("%s on a base that has changed: exit %d\n%s", c[0], code, text)
 		}
 	}
@@ -135,7 +135,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 
 	// What trains everything takes no adapters, and the reverse.
 	full := program(t, "llama", llama)
-	if code, text := fails(t, full, append([]string{"train", "--resume=" + checkpointOf(t, dir), "--out", out(t), "--set", "train.width=2"}, args...)...); code != 1 || !strings.Contains(text, "MT0622") || !strings.Contains(text, "adapters alone") {
+	if code, text := fails(t, full, append([]string{"train", "--resume=" + checkpointOf(t, dir), "--out", out(t), "--set", "train.width=2"}, args...)...); code != 1 || !says(text, "MT0622") || !says(text, "adapters alone") {
 		t.Errorf("a program that trains everything: exit %d\n%s", code, text)
 	}
 }

@@ -87,7 +87,7 @@ func TestSignalsSave(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v\n%s", c.signal, err, text)
 		}
-		if !strings.Contains(text, "finishing the step") || !strings.Contains(text, "--resume") || ck.State.Step < 4 {
+		if !says(text, "finishing the step") || !says(text, "--resume") || ck.State.Step < 4 {
 			t.Errorf("%v: step %d, it said\n%s", c.signal, ck.State.Step, text)
 		}
 		steps := strconv.FormatInt(ck.State.Step+3, 10)
@@ -126,7 +126,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if all, err := checkpoint.List(dir); err != nil || len(all) > 0 {
 		t.Errorf("it saved %v, %v", all, err)
 	}
-	if strings.Contains(text, "step ") && strings.Contains(text, "loss") {
+	if says(text, "step ") && says(text, "loss") {
 		t.Errorf("it finished its step:\n%s", text)
 	}
 }
@@ -186,7 +186,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d\n%s", c.name, code, c.code, text)
 		}
 		for _, w := range c.want {
-			if !strings.Contains(text, w) {
+			if !says(text, w) {
 				t.Errorf("%s: no %q in\n%s", c.name, w, text)
 			}
 		}
@@ -208,7 +208,7 @@ func TestTooLittleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, text := fails(t, binary, "train", "--data", file)
-	if code != 3 || !strings.Contains(text, "MT0410") || !strings.Contains(text, "645.5 GiB of memory (643.5 GiB device") || !strings.Contains(text, "micro-batch") {
+	if code != 3 || !says(text, "MT0410") || !says(text, "645.5 GiB of memory (643.5 GiB device") || !says(text, "micro-batch") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
 }
