@@ -210,11 +210,12 @@ func (s *started) end() (code int, text string) {
 	return code, string(rest) + s.errs.String()
 }
 
-// contains checks that a text holds every part.
+// contains checks that a text holds every part, wherever its lines are broken.
 func contains(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
+	joined := strings.Join(strings.Fields(text), " ")
 	for _, p := range parts {
-		if !strings.Contains(text, p) {
+		if !strings.Contains(text, p) && !strings.Contains(joined, strings.TrimSpace(p)) {
 			t.Errorf("%s: no %q in\n%s", what, p, text)
 		}
 	}
