@@ -66,12 +66,12 @@ func (c *candidate) names() string {
 }
 
 // tasks is how long the schedule is, about.
-func (c *candidate) tasks() int {
-	n := int(c.v.micros) * c.v.perMicro
-	if c.placement != "stream" {
-		return n + 24*len(c.v.slabs) // nothing crosses the link for a group
+func (a *arrangement) tasks() int {
+	n := int(a.v.micros) * a.v.perMicro
+	if a.placement != "stream" {
+		return n + 24*len(a.v.slabs) // nothing crosses the link for a group
 	}
-	return n + int(c.groups)*24*len(c.v.slabs)
+	return n + int(a.groups)*24*len(a.v.slabs)
 }
 
 // options are the compiler's for this candidate.

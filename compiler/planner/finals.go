@@ -26,7 +26,7 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 			list = slices.Concat(path, list)
 		}
 	}
-	for _, c := range s.shortEnough(list) {
+	for _, c := range shortEnough(s, list) {
 		if built >= keepBest || built > 0 && s.r.Quick || built > 0 && tasks+c.tasks() > mostTasks && (c.seconds*near >= won.Timeline.Seconds || tasks > 4*mostTasks) {
 			break
 		}
@@ -82,12 +82,14 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 	return won, nil
 }
 
-// longest is how many tasks a schedule may have that is built where there are shorter ones.
-const longest = 2_500_000
+// longest is how many tasks a schedule may have that is built where there are shorter ones: some ten seconds of building
+// and simulating.
+const longest = 2_000_000
 
-// shortEnough leaves out candidates whose schedules are so long that building one takes all the time there is.
-func (s *search) shortEnough(list []*candidate) []*candidate {
-	out := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.tasks() > longest })
+// shortEnough leaves out what has schedules so long that building one takes all the time there is, where that leaves
+// something.
+func shortEnough[T interface{ tasks() int }](s *search, list []T) []T {
+	out := slices.DeleteFunc(slices.Clone(list), func(c T) bool { return c.tasks() > longest })
 	if len(out) == 0 {
 		return list
 	}

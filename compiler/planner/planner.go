@@ -195,9 +195,22 @@ func (s *search) best() (*Choice, error) {
 
 // ranked are the candidates that fit, the fastest first by estimate.
 func (s *search) ranked(half bool) ([]*candidate, error) {
-	var best []*candidate
 	arrangements := s.arrange(half)
 	s.considered += len(arrangements)
+	short := shortEnough(s, arrangements)
+	best, err := s.fitted(short)
+	if err == nil && len(best) == 0 && len(short) < len(arrangements) {
+		best, err = s.fitted(arrangements) // they may be the only ones that fit
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.coarsely(plainFirst(best))
+}
+
+// fitted are the ways to fit arrangements into memory, the fastest first by estimate.
+func (s *search) fitted(arrangements []*arrangement) ([]*candidate, error) {
+	var best []*candidate
 	start := s.small
 	found := map[string][]float64{} // the estimates of each placement, the fastest first
 	for _, a := range arrangements {
@@ -224,7 +237,7 @@ func (s *search) ranked(half bool) ([]*candidate, error) {
 			return nil, err
 		}
 	}
-	return s.coarsely(plainFirst(best))
+	return best, nil
 }
 
 // near is how much slower a plainer plan may be and still be taken: about what predictions are off for one beside another
