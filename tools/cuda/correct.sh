@@ -15,6 +15,9 @@ same() {
   for f in weights optimizer; do cmp "$a/$f.safetensors" "$b/$f.safetensors" || return 1; done
 }
 
+# said [OPTION] PATTERN: grep in what a program said, whose messages may be broken anywhere between words.
+said() { grep "$@" <<<"$(tr -s ' \n' ' ' <"$work/log")"; }
+
 # check LABEL NOTE COMMAND...: a row of the table.
 check() {
   local label=$1 note=$2 start rc
@@ -167,9 +170,9 @@ lost() { # PROGRAM
   MTC_CUDA_FAIL=$fail_at program "$1" --data "$work/text.txt" --eval-every 0 --save-every 2 --out "$dir" --steps $steps --set train.save="every(2)"
   rc=$?
   [ $rc -eq 3 ] || { echo "exit $rc, wanted 3"; return 1; }
-  grep -q 'MT0510.*task [0-9]*: .*(nano.mt:[0-9]*)' "$work/log" || { echo "no task and line in the message"; return 1; }
-  grep -q -- '--resume' "$work/log" || return 1
-  grep -o 'task [0-9].*' "$work/log" | head -1 | cut -c1-90 >"$work/note"
+  said -q 'MT0510.*task [0-9]*: .*(nano.mt:[0-9]*)' || { echo "no task and line in the message"; return 1; }
+  said -q -- '--resume' || return 1
+  said -o 'task [0-9].*' | head -1 | cut -c1-90 >"$work/note"
   ls -d "$dir"/step-* && train "$1" "$1.lost" --resume --steps $steps && same "$1" "$1.lost" $steps
 }
 
@@ -178,8 +181,8 @@ overflow() {
   local rc
   program "$1" --data "$work/text.txt" --eval-every 0 --save-every 0 --out "$work/run/$1"
   rc=$?
-  grep -o 'MT0631.*' "$work/log" | cut -c1-110 >"$work/note"
-  [ $rc -eq 1 ] && grep -q 'MT0631.* at overflow.mt:[0-9]* is .* in row' "$work/log" && grep -q 'forward of layer\[1\], micro-batch 0' "$work/log"
+  said -o 'MT0631.*' | cut -c1-110 >"$work/note"
+  [ $rc -eq 1 ] && said -q 'MT0631.* at overflow.mt:[0-9]* is .* in row' && said -q 'forward of layer\[1\], micro-batch 0'
 }
 
 part_lost() {
@@ -202,7 +205,7 @@ refused() {
   env "${set[@]}" timeout 60 "$@" --data "$work/text.txt" --eval-every 0 --save-every 0 --steps 1 --out "$work/run/refused" >"$work/log" 2>&1
   rc=$?
   cat "$work/log"
-  [ $rc -eq 3 ] && grep -q "error\[$code\]" "$work/log" && grep -qi "$words" "$work/log" && grep -q help: "$work/log"
+  [ $rc -eq 3 ] && said -q "error\[$code\]" && said -qi "$words" && said -q help:
 }
 
 # grouped MIB COMMAND...: runs it in a control group with that much memory; status 77 where none can be made.
@@ -250,7 +253,7 @@ part_errors() {
 pinned() { # PROGRAM BYTES
   have "$1" || return 1
   rm -rf "$work/run/$1.pinned"
-  train "$1" "$1.pinned" --steps $steps --pinned-memory "$2" && grep -q 'could not be locked' "$work/log" && same "$1" "$1.pinned" $steps
+  train "$1" "$1.pinned" --steps $steps --pinned-memory "$2" && said -q 'could not be locked' && same "$1" "$1.pinned" $steps
 }
 
 # locked KIB: what a limit of the system on locked memory does.
@@ -258,7 +261,7 @@ locked() { # PROGRAM KIB
   have "$1" || return 1
   rm -rf "$work/run/$1.locked"
   (ulimit -l "$2" && train "$1" "$1.locked" --steps $steps) && same "$1" "$1.locked" $steps &&
-    { grep -o '[0-9.]* .iB could not be locked' "$work/log" || echo "the driver locks all the same"; } >"$work/note"
+    { said -o '[0-9.]* .iB could not be locked' || echo "the driver locks all the same"; } >"$work/note"
 }
 
 part_pinned() {

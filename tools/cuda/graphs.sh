@@ -83,7 +83,7 @@ stopped() {
   cmp "$work/$1.off/step-000008/weights.safetensors" "$work/$1.stopped/step-000008/weights.safetensors"
 }
 refused() { # on a stand-in for the driver that has no memory for a graph when it is launched
-  MTC_FAKE_CUDA=graphlate once "$1" "$1.refused" 1 8 && equal "$1.off" "$1.refused" && [ "$(grep -c 'launched one by one' "$work/$1.refused.log")" = 1 ]
+  MTC_FAKE_CUDA=graphlate once "$1" "$1.refused" 1 8 && equal "$1.off" "$1.refused" && [ "$(tr -s ' \n' ' ' <"$work/$1.refused.log" | grep -o 'launched one by one' | wc -l)" = 1 ]
 }
 
 bits() {
