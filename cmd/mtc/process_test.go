@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -36,6 +37,9 @@ const (
 
 func newWorkFolder(t *testing.T) *workFolder {
 	t.Helper()
+	if signal.Ignored(syscall.SIGHUP) { // as under nohup; what is started here is to hear of it
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	root := filepath.Join(t.TempDir(), "a folder")
 	bin := filepath.Join(t.TempDir(), "mtc")
 	self, err := os.Executable()
