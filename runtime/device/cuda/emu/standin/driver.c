@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "fault.h"
+#include "rest.h"
 
 typedef uint64_t ptr_t;
 
@@ -113,7 +114,7 @@ static void run(function_t *f, command_t *c) {
 			dead = 719;
 		}
 	} else if (!strcmp(f->name, "mtc_pause")) {
-		usleep(a->i[0] / 1000);
+		rest(a->i[0] / 1000);
 	} else if (!strcmp(f->name, "test_add")) { /* y = x + f0 */
 		for (long long k = 0; k < a->i[0]; k++) y[k] = x[k] + a->f[0];
 	} else if (!strcmp(f->name, "test_partial")) {
