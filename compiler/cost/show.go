@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/megatrain/mtc/runtime/device"
@@ -49,15 +50,7 @@ func (t *Timeline) useLanes() {
 		}
 	}
 	for l := range busy {
-		slices.SortFunc(busy[l], func(a, b interval) int {
-			switch {
-			case a.from < b.from:
-				return -1
-			case a.from > b.from:
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(busy[l], func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 	}
 	for l := range device.NumLanes {
 		u := LaneUse{Lane: l.String(), Tasks: tasks[l]}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/megatrain/mtc/compiler"
@@ -37,15 +38,7 @@ func (s *search) arrange(half bool) []*arrangement {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *arrangement) int {
-		switch {
-		case a.least < b.least:
-			return -1
-		case a.least > b.least:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(out, func(a, b *arrangement) int { return cmp.Compare(a.least, b.least) })
 	return out
 }
 

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -67,15 +68,7 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 		}
 	}
 	others = slices.DeleteFunc(others, func(o Other) bool { return fmt.Sprintf("%+v", o.Options) == fmt.Sprintf("%+v", won.Options) })
-	slices.SortStableFunc(others, func(a, b Other) int {
-		switch {
-		case a.Seconds < b.Seconds:
-			return -1
-		case a.Seconds > b.Seconds:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(others, func(a, b Other) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	won.Considered, won.Built, won.Tried, won.Others = s.considered, built, s.small, others
 	won.DeviceLimit, won.HostLimit, won.Machine, won.Cut = s.device, s.host, s.m, s.effort.cut
 	won.explain(s)

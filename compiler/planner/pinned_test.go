@@ -60,6 +60,28 @@ func TestPinnedAlternatives(t *testing.T) {
 	}
 }
 
+// beside holds a plan of other options beside the choice: it must not be simulated to be over 3 % faster. It reports whether
+// it fits.
+func beside(t *testing.T, s *search, prep *compiler.Prepared, o compiler.Options, best *Choice) bool {
+	t.Helper()
+	p, err := prep.Plan(o, 0)
+	if err != nil {
+		return false
+	}
+	if d, h := Need(p, s.m); d > s.device || h > s.host {
+		return false
+	}
+	line, err := cost.Simulate(p, cost.WorkOf(prep.Program()), s.m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line.Seconds < 0.97*best.Timeline.Seconds {
+		t.Errorf("%s, device %d, host %d MiB: %.4g s a step with %s, the choice takes %.4g s: %v",
+			s.m.Name, s.device/mib, s.host/mib, line.Seconds, pins(o), best.Timeline.Seconds, best.from)
+	}
+	return true
+}
+
 // mostPinned is how many tasks the plans of a grid have together: at most half a minute of making them.
 const mostPinned = 1_500_000
 
@@ -102,7 +124,6 @@ func alternatives(t *testing.T, r Request, best *Choice) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			work := cost.WorkOf(prep.Program())
 			try := func(o compiler.Options) {
 				n++
 				// Filling the device makes a plan several times, so that long ones are bounded together.
@@ -110,19 +131,8 @@ func alternatives(t *testing.T, r Request, best *Choice) {
 					long++
 					return
 				}
-				p, err := prep.Plan(o, 0)
-				if err != nil {
-					return
-				}
-				if d, h := Need(p, s.m); d > s.device || h > s.host {
-					return
-				}
-				line, err := cost.Simulate(p, work, s.m)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if fit++; line.Seconds < 0.97*best.Timeline.Seconds {
-					t.Errorf("%.4g s a step with %s, the choice takes %.4g s: %v", line.Seconds, pins(o), best.Timeline.Seconds, best.from)
+				if beside(t, s, prep, o, best) {
+					fit++
 				}
 			}
 			micros := batch / rows

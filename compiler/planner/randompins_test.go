@@ -53,20 +53,8 @@ func TestRandomPins(t *testing.T) {
 					if err != nil {
 						continue
 					}
-					p, err := prep.Plan(o, 0)
-					if err != nil {
-						continue
-					}
-					if d, h := Need(p, s.m); d > s.device || h > s.host {
-						continue
-					}
-					line, err := cost.Simulate(p, cost.WorkOf(prep.Program()), s.m)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if fit++; line.Seconds < 0.97*best.Timeline.Seconds {
-						t.Errorf("%s, device %d, host %d MiB: %.4g s a step with %s, the choice takes %.4g s: %v",
-							s.m.Name, s.device/mib, s.host/mib, line.Seconds, pins(o), best.Timeline.Seconds, best.from)
+					if beside(t, s, prep, o, best) {
+						fit++
 					}
 				}
 			}
