@@ -1,9 +1,9 @@
 package schedule
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -21,7 +21,8 @@ import (
 // What steady needs depends on the list before it, so it is derived in a run of steady lists
 // until it repeats itself.
 func order(p *plan.Plan, results [plan.NumLists]int) error {
-	o := &orderer{p: p, seg: newSegments(p), results: results}
+	o := &orderer{p: p, seg: newSegments(p), results: results, walk: idleWalks.Get().(*walk)}
+	defer idleWalks.Put(o.walk)
 	o.logical, o.tasks = logicalTasks(p)
 	for _, run := range [][]plan.List{
 		{plan.Steady, plan.Steady, plan.Steady, plan.Steady},
@@ -29,15 +30,15 @@ func order(p *plan.Plan, results [plan.NumLists]int) error {
 		{plan.First, plan.Drain},
 		{plan.Eval}, {plan.Prefill}, {plan.Decode},
 	} {
-		w, err := o.derive(run)
+		deps, err := o.derive(run)
 		if err != nil {
 			return err
 		}
-		if run[0] == plan.Steady && !slices.EqualFunc(w.deps[2], w.deps[3], slices.Equal[[]dep]) {
+		if run[0] == plan.Steady && !slices.EqualFunc(deps[2], deps[3], slices.Equal[[]dep]) {
 			return fmt.Errorf("the waits of the steady step do not settle")
 		}
 		for i, l := range run {
-			o.fixed[l] = w.deps[i]
+			o.fixed[l] = deps[i]
 		}
 	}
 	o.record()
@@ -57,42 +58,8 @@ type orderer struct {
 	logical []int32 // by task
 	tasks   int     // number of logical tasks
 	fixed   [plan.NumLists][][]dep
-}
-
-// logicalTasks numbers tasks so that a task of first and its twin in steady are one. The
-// twins are those with the same description that come equally late in their list.
-func logicalTasks(p *plan.Plan) (logical []int32, n int) {
-	type key struct {
-		training              bool
-		list                  plan.List
-		kind                  plan.Kind
-		fn                    plan.Func
-		lane                  device.Lane
-		unit, slab            int32
-		micro, back, occurred int32
-	}
-	logical = make([]int32, len(p.Tasks))
-	ids := make(map[key]int32, len(p.Tasks))
-	for l, r := range p.Lists {
-		seen := make(map[key]int32)
-		for i := r.Start; i < r.End; i++ {
-			t := &p.Tasks[i]
-			k := key{false, plan.List(l), t.Kind, t.Func, t.Lane, int32(t.Unit), int32(t.Slab), int32(t.Micro), int32(t.Back), 0}
-			if k.list <= plan.Drain {
-				k.training, k.list = true, 0
-			}
-			base := k
-			k.occurred = seen[base]
-			seen[base]++
-			id, ok := ids[k]
-			if !ok {
-				id = int32(len(ids))
-				ids[k] = id
-			}
-			logical[i] = id
-		}
-	}
-	return logical, len(ids)
+	walk    *walk
+	chunk   []dep // waits are few to a task, and many tasks have some: they are cut from chunks
 }
 
 // clock is, by lane, the position of the latest task known to be done; -1 for none.
@@ -124,24 +91,39 @@ type walk struct {
 	mem    []access // by segment
 }
 
-// derive walks lists and finds the waits of their tasks: those fixed for a list already, and
-// the missing ones.
-func (o *orderer) derive(lists []plan.List) (*walk, error) {
-	w := &walk{lists: lists, mem: make([]access, o.seg.n), deps: make([][][]dep, len(lists))}
+// idleWalks are those that no plan is being ordered with: their memory serves the next one.
+var idleWalks = sync.Pool{New: func() any { return new(walk) }}
+
+// begin makes a walk of so many segments and logical tasks ready for lists.
+func (w *walk) begin(lists []plan.List, segments, tasks int) {
+	w.lists, w.starts, w.ids, w.clocks = lists, w.starts[:0], w.ids[:0], w.clocks[:0]
+	w.deps = make([][][]dep, len(lists)) // what was found is handed on
+	w.mem = slices.Grow(w.mem[:0], segments)[:segments]
 	for i := range w.mem {
 		w.mem[i] = access{never, never}
 	}
 	for i := range w.lanes {
 		w.lanes[i] = never
 	}
+	for len(w.at) < len(lists) {
+		w.at = append(w.at, nil)
+	}
+	for k := range lists {
+		w.at[k] = slices.Grow(w.at[k][:0], tasks)[:tasks]
+		for i := range w.at[k] {
+			w.at[k][i] = -1
+		}
+	}
+}
+
+// derive walks lists and finds the waits of their tasks, by list: those fixed for a list already, and
+// the missing ones.
+func (o *orderer) derive(lists []plan.List) ([][][]dep, error) {
+	w := o.walk
+	w.begin(lists, o.seg.n, o.tasks)
 	for step, l := range lists {
 		r := o.p.Lists[l]
 		w.starts = append(w.starts, int32(len(w.ids)))
-		at := make([]int32, o.tasks)
-		for i := range at {
-			at[i] = -1
-		}
-		w.at = append(w.at, at)
 		w.deps[step] = make([][]dep, r.End-r.Start)
 		if step >= 2 && l != plan.Drain {
 			// The host has seen the results of two steps before.
@@ -157,7 +139,7 @@ func (o *orderer) derive(lists []plan.List) (*walk, error) {
 			}
 		}
 	}
-	return w, nil
+	return w.deps, nil
 }
 
 // step finds the waits of one task and moves the walk past it.
@@ -176,22 +158,28 @@ func (o *orderer) step(w *walk, step, id int) error {
 		}
 	}
 	need := o.conflicts(w, t, step)
-	lanes := [device.NumLanes]device.Lane{0, 1, 2, 3}
-	slices.SortFunc(lanes[:], func(a, b device.Lane) int { return cmp.Compare(need[b], need[a]) })
-	for _, lane := range lanes {
-		if need[lane] <= vc[lane] {
-			continue
+	for {
+		// The latest first; of a lane whose need is met there is none.
+		lane := t.Lane
+		for l := range need {
+			if need[l] > vc[l] && (lane == t.Lane || need[l] > need[lane]) {
+				lane = device.Lane(l)
+			}
+		}
+		if lane == t.Lane {
+			break
 		}
 		pos, ok := w.reach(o, need[lane], lane, step)
 		if !ok {
 			return fmt.Errorf("task %s: what it needs of two steps before cannot be waited for", TaskName(o.p, t))
 		}
+		need[lane] = -1
 		vc.join(&w.clocks[pos])
 		back := int8(0)
 		if pos < w.starts[step] {
 			back = 1
 		}
-		deps = append(deps[:len(deps):len(deps)], dep{o.logical[w.ids[pos]], back})
+		deps = o.with(deps, dep{o.logical[w.ids[pos]], back})
 	}
 	pos := int32(len(w.ids))
 	vc[t.Lane] = pos
@@ -202,6 +190,19 @@ func (o *orderer) step(w *walk, step, id int) error {
 	w.deps[step][i] = deps
 	o.touch(w, t, step, pos)
 	return nil
+}
+
+// with is a list of waits with one more; what it was stays as it is.
+func (o *orderer) with(deps []dep, d dep) []dep {
+	n := len(deps) + 1
+	if len(o.chunk) < n {
+		o.chunk = make([]dep, max(4096, n))
+	}
+	out := o.chunk[:n:n]
+	o.chunk = o.chunk[n:]
+	copy(out, deps)
+	out[n-1] = d
+	return out
 }
 
 // reach returns the position to wait for so that the task at pos is done: itself when it
@@ -266,9 +267,10 @@ func (o *orderer) touch(w *walk, t *plan.Task, step int, pos int32) {
 // and writes events and waits into the plan. The results' event is one number in all lists.
 func (o *orderer) record() {
 	p := o.p
-	waited := make([]bool, o.tasks)
+	waited, waits := make([]bool, o.tasks), 0
 	for _, l := range o.fixed {
 		for _, deps := range l {
+			waits += len(deps)
 			for _, d := range deps {
 				waited[d.logical] = true
 			}
@@ -292,13 +294,18 @@ func (o *orderer) record() {
 		}
 	}
 	p.ResultsEvent = p.Tasks[o.results[plan.Steady]].Event
+	all := make([]plan.Wait, 0, waits)
 	for l, tasks := range o.fixed {
 		for i, deps := range tasks {
 			t := &p.Tasks[p.Lists[l].Start+i]
-			t.Waits = nil
-			for _, d := range deps {
-				t.Waits = append(t.Waits, plan.Wait{Event: number[d.logical], Back: int(d.back)})
+			if t.Waits = nil; len(deps) == 0 {
+				continue
 			}
+			from := len(all)
+			for _, d := range deps {
+				all = append(all, plan.Wait{Event: number[d.logical], Back: int(d.back)})
+			}
+			t.Waits = all[from:len(all):len(all)]
 		}
 	}
 }
