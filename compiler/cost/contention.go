@@ -2,16 +2,12 @@ package cost
 
 import "github.com/megatrain/mtc/runtime/device"
 
-// running is what the lanes do at an instant: a task each, or none.
-type running [device.NumLanes]*job
+// running are the lanes that are busy at an instant.
+type running [device.NumLanes]bool
 
-// job is a task under way.
-type job struct {
-	run    int     // index of the timeline's runs
-	left   float64 // seconds of it, alone
-	update bool    // the optimizer on the host, or another pass over host memory
-	copies bool    // bytes cross the link
-}
+// What a lane does beside computing: bytes cross the link, or the optimizer or another pass goes over host memory.
+func copies(l device.Lane) bool  { return l == device.H2D || l == device.D2H }
+func updates(l device.Lane) bool { return l == device.Host }
 
 // speeds says how fast each lane's job runs against running alone.
 //
@@ -23,11 +19,9 @@ func (m *Machine) speeds(now *running) [device.NumLanes]float64 {
 	if m.Target == "cpu" {
 		return m.shares(now)
 	}
-	in, back, host := now[device.H2D], now[device.D2H], now[device.Host]
-	up, down := in != nil && in.copies, back != nil && back.copies
-	update := host != nil && host.update
-	for l, j := range now {
-		if j != nil {
+	up, down, update := now[device.H2D], now[device.D2H], now[device.Host]
+	for l, busy := range now {
+		if busy {
 			out[l] = 1
 		}
 	}
@@ -67,33 +61,33 @@ func (m *Machine) speeds(now *running) [device.NumLanes]float64 {
 func (m *Machine) shares(now *running) [device.NumLanes]float64 {
 	var out [device.NumLanes]float64
 	cores := max(1, m.Cores.Value)
-	copies, wholes := 0.0, 0.0 // jobs that want one core, and all
-	for _, j := range now {
+	ones, wholes := 0.0, 0.0 // jobs that want one core, and all
+	for l, busy := range now {
 		switch {
-		case j == nil:
-		case j.copies:
-			copies++
+		case !busy:
+		case copies(device.Lane(l)):
+			ones++
 		default:
 			wholes++
 		}
 	}
-	core := min(1, cores/max(1, copies+min(1, wholes))) // that a copy gets
-	share := (cores - copies*core) / cores / max(1, wholes)
+	core := min(1, cores/max(1, ones+min(1, wholes))) // that a copy gets
+	share := (cores - ones*core) / cores / max(1, wholes)
 	copying, updating := 1.0, 1.0 // parts of their rates that memory leaves
-	if copies > 1 {
+	if ones > 1 {
 		copying = min(1, m.Link.Both.Value/m.Link.H2D.Value*max(1, 2/cores))
 	}
-	if wholes > 0 && copies > 0 {
+	if wholes > 0 && ones > 0 {
 		all := (cores + 2) / cores // asked for when all three were measured
-		copying = min(copying, 1-(1-min(1, m.Link.Updating.Value/m.Link.H2D.Value*all))*copies/2)
-		updating = 1 - (1-min(1, m.Host.Copying.Value/m.Host.Optimizer.Value*all))*copies/2
+		copying = min(copying, 1-(1-min(1, m.Link.Updating.Value/m.Link.H2D.Value*all))*ones/2)
+		updating = 1 - (1-min(1, m.Host.Copying.Value/m.Host.Optimizer.Value*all))*ones/2
 	}
-	for l, j := range now {
+	for l, busy := range now {
 		switch {
-		case j == nil:
-		case j.copies:
+		case !busy:
+		case copies(device.Lane(l)):
 			out[l] = core * copying
-		case j.update:
+		case updates(device.Lane(l)):
 			out[l] = share * updating
 		default:
 			out[l] = share

@@ -16,6 +16,7 @@ type pricer struct {
 	rates *Rates
 	times float64 // how many micro-batches each of the plan's stands for
 	cache map[funcKey]Estimate
+	known map[stepKey]Estimate
 	// squares is the buffer of the sums of squares of gradients, -1 where there is none.
 	squares plan.BufID
 }
@@ -26,6 +27,13 @@ type funcKey struct {
 	decode   bool
 	squares  int64               // bytes of the gradients whose sums of squares it makes
 	adds     [plan.MaxSlabs]bool // on a CPU: the gradients that it adds to from the start
+}
+
+// stepKey is what a task that runs no function of a template is priced by.
+type stepKey struct {
+	kind                plan.Kind
+	lane                device.Lane
+	bytes, moved, flops int64
 }
 
 func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
@@ -40,35 +48,47 @@ func newPricer(p *plan.Plan, w *Work, m *Machine) (*pricer, error) {
 	if r == nil {
 		return nil, fmt.Errorf("machine %s%s: it has no rates for %s", m.Name, m.where(), precision)
 	}
-	c := &pricer{p: p, w: w, m: m, rates: r, times: 1, cache: map[funcKey]Estimate{}}
+	c := &pricer{p: p, w: w, m: m, rates: r, times: 1, cache: map[funcKey]Estimate{}, known: map[stepKey]Estimate{}}
 	c.squares = plan.BufID(slices.IndexFunc(p.Buffers, func(b plan.Buffer) bool { return b.Name == "squares" }))
 	return c, nil
 }
 
-// estimate is a task alone on the machine.
+// estimate is a task alone on the machine. Equal tasks share its Parts.
 func (c *pricer) estimate(t *plan.Task) Estimate {
+	if t.Kind != plan.Compute {
+		k := stepKey{t.Kind, t.Lane, t.Bytes, t.Moved, t.FLOPs}
+		e, ok := c.known[k]
+		if !ok {
+			e = c.other(t)
+			c.known[k] = e
+		}
+		return e
+	}
+	k := funcKey{template: t.Template, fn: t.Func, decode: t.List == plan.Decode}
+	if c.m.Target == "cpu" {
+		copy(k.adds[:], t.Bind.Add)
+	}
+	if slices.Contains(t.Writes, c.squares) {
+		k.squares = c.beyond(t)
+	}
+	e, ok := c.cache[k]
+	if !ok {
+		e = c.function(t).longer(c.times)
+		if k.squares > 0 {
+			e.Parts[ByMemory] += c.rates.moving("norm", k.squares, c.rates.Memory.Value)
+			e.Launches++
+			e.sum()
+		}
+		c.cache[k] = e
+	}
+	return e
+}
+
+// other is a task that runs no function of a template.
+func (c *pricer) other(t *plan.Task) Estimate {
 	switch t.Kind {
 	case plan.Save, plan.Restore:
 		return c.copy(t).longer(c.times)
-	case plan.Compute:
-		k := funcKey{template: t.Template, fn: t.Func, decode: t.List == plan.Decode}
-		if c.m.Target == "cpu" {
-			copy(k.adds[:], t.Bind.Add)
-		}
-		if slices.Contains(t.Writes, c.squares) {
-			k.squares = c.beyond(t)
-		}
-		e, ok := c.cache[k]
-		if !ok {
-			e = c.function(t).longer(c.times)
-			if k.squares > 0 {
-				e.Parts[ByMemory] += c.rates.moving("norm", k.squares, c.rates.Memory.Value)
-				e.Launches++
-				e.sum()
-			}
-			c.cache[k] = e
-		}
-		return e
 	case plan.Norm, plan.Reduce, plan.Update, plan.Accumulate, plan.Round:
 		return c.step(t)
 	}

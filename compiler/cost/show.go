@@ -13,21 +13,32 @@ func (s *sim) show(t *Timeline, start, end float64, shown int) {
 	if t.Tokens > 0 && t.Seconds > 0 {
 		t.Rate = float64(t.Tokens) / t.Seconds
 	}
-	at := make(map[int]int, len(s.order)) // index of Runs by simulated run
+	at := make([]int32, len(s.runs)) // by simulated run: one more than its index of Runs
+	shows := func(r *simRun) bool {
+		return !(r.end < start || r.start > end || r.end == start && r.start < start)
+	}
+	n := 0
+	for _, id := range s.order {
+		if shows(&s.runs[id]) {
+			n++
+		}
+	}
+	t.Runs = make([]Run, 0, n)
 	for _, id := range s.order {
 		r := &s.runs[id]
-		if r.end < start || r.start > end || r.end == start && r.start < start {
+		if !shows(r) {
 			continue
 		}
-		at[id] = len(t.Runs)
-		after, ok := at[r.after]
-		if !ok {
-			after = -1
+		after := -1
+		if r.after >= 0 {
+			after = int(at[r.after]) - 1
 		}
+		task := &s.c.p.Tasks[r.task]
 		t.Runs = append(t.Runs, Run{
-			Task: r.task.ID, Step: r.step - shown, Lane: r.task.Lane, Start: r.start - start, End: r.end - start,
-			Alone: r.est.Seconds, After: after, Ready: r.ready - start,
+			Task: task.ID, Step: int(r.step) - shown, Lane: task.Lane, Start: r.start - start, End: r.end - start,
+			Alone: s.alone[r.task], After: after, Ready: r.ready - start,
 		})
+		at[id] = int32(len(t.Runs))
 	}
 	t.useLanes()
 	t.walk(s, start)

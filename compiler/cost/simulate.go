@@ -3,6 +3,8 @@ package cost
 import (
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 
 	"github.com/megatrain/mtc/runtime/device"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -30,6 +32,7 @@ func SimulateCoarse(p *plan.Plan, w *Work, m *Machine, times float64) (float64, 
 	}
 	c.times = times
 	s := newSim(c)
+	defer s.release()
 	if err := s.step(plan.First); err != nil {
 		return 0, err
 	}
@@ -48,7 +51,9 @@ func SimulateList(p *plan.Plan, w *Work, m *Machine, list plan.List) (*Timeline,
 		return nil, err
 	}
 	s := newSim(c)
+	defer s.release()
 	t := &Timeline{List: list, Machine: m.Name, First: p.Lists[list].Start}
+	t.Tasks = make([]Estimate, 0, p.Lists[list].End-p.Lists[list].Start)
 	for i := p.Lists[list].Start; i < p.Lists[list].End; i++ {
 		t.Tasks = append(t.Tasks, c.estimate(&p.Tasks[i]))
 	}
@@ -96,57 +101,82 @@ func SimulateList(p *plan.Plan, w *Work, m *Machine, list plan.List) (*Timeline,
 type sim struct {
 	c       *pricer
 	now     float64
+	alone   []float64 // by task: seconds; those of lists that were submitted
+	priced  [plan.NumLists]bool
 	runs    []simRun
-	queues  [device.NumLanes][]int // runs not begun, by lane
-	busy    running
-	jobs    [device.NumLanes]job
-	last    [device.NumLanes]int // run that ended last, -1
-	events  [2][]int             // by parity and event: the run that records it, -1
+	waits   []int32                  // runs that runs wait for, one after another
+	queues  [device.NumLanes][]int32 // runs, by lane
+	next    [device.NumLanes]int     // of its queue: the first that has not begun
+	busy    [device.NumLanes]bool
+	job     [device.NumLanes]int32                         // the run of a lane that is busy
+	left    [device.NumLanes]float64                       // seconds of it, alone
+	speeds  [1 << device.NumLanes][device.NumLanes]float64 // by the set of lanes that are busy
+	last    [device.NumLanes]int32                         // run that ended last, -1
+	events  [2][]int32                                     // by parity and event: the run that records it, -1
 	steps   int
 	results []float64 // when each step's results were there
-	order   []int     // runs in order of their start
+	order   []int32   // runs in order of their start
 }
 
 type simRun struct {
-	task       *plan.Task
-	step       int
-	est        Estimate
-	waits      []int // runs
+	task, step int32
+	from, to   int32 // of the sim's waits: its own
+	after      int32
+	done       bool
 	start, end float64
 	ready      float64
-	after      int
-	begun      bool
-	done       bool
 }
 
+// idleSims are those that simulate nothing: their memory, which is tens of bytes to a task and step, serves the next one.
+var idleSims = sync.Pool{New: func() any { return new(sim) }}
+
 func newSim(c *pricer) *sim {
-	s := &sim{c: c}
-	for l := range s.last {
-		s.last[l] = -1
+	s := idleSims.Get().(*sim)
+	*s = sim{
+		c: c, alone: slices.Grow(s.alone[:0], len(c.p.Tasks))[:len(c.p.Tasks)], runs: s.runs[:0], waits: s.waits[:0],
+		queues: s.queues, events: s.events, results: s.results[:0], order: s.order[:0],
+	}
+	for l := range s.queues {
+		s.queues[l], s.last[l] = s.queues[l][:0], -1
 	}
 	for k := range s.events {
-		s.events[k] = make([]int, c.p.Events)
+		s.events[k] = slices.Grow(s.events[k][:0], c.p.Events)[:c.p.Events]
 		for i := range s.events[k] {
 			s.events[k][i] = -1
 		}
 	}
+	for set := range s.speeds {
+		var now running
+		for l := range now {
+			now[l] = set>>l&1 == 1
+		}
+		s.speeds[set] = c.m.speeds(&now)
+	}
 	return s
+}
+
+// release gives the memory back.
+func (s *sim) release() {
+	s.c = nil
+	idleSims.Put(s)
 }
 
 // step submits a list and runs until its results are there.
 func (s *sim) step(l plan.List) error {
 	p, parity := s.c.p, s.steps&1
-	result := -1
+	result := int32(-1)
 	for i := p.Lists[l].Start; i < p.Lists[l].End; i++ {
 		t := &p.Tasks[i]
-		r := simRun{task: t, step: s.steps, est: s.c.estimate(t), after: -1}
+		if !s.priced[l] {
+			s.alone[i] = s.c.estimate(t).Seconds
+		}
+		id, from := int32(len(s.runs)), int32(len(s.waits))
 		for _, w := range t.Waits {
 			if e := s.events[parity^w.Back&1][w.Event]; e >= 0 {
-				r.waits = append(r.waits, e)
+				s.waits = append(s.waits, e)
 			}
 		}
-		id := len(s.runs)
-		s.runs = append(s.runs, r)
+		s.runs = append(s.runs, simRun{task: int32(i), step: int32(s.steps), from: from, to: int32(len(s.waits)), after: -1})
 		s.queues[t.Lane] = append(s.queues[t.Lane], id)
 		if t.Event >= 0 {
 			s.events[parity][t.Event] = id
@@ -155,6 +185,7 @@ func (s *sim) step(l plan.List) error {
 			}
 		}
 	}
+	s.priced[l] = true
 	s.steps++
 	for result >= 0 && !s.runs[result].done || result < 0 && l != plan.Drain && s.pending() {
 		if !s.advance() {
@@ -184,7 +215,7 @@ func (s *sim) settle() (bool, error) {
 
 func (s *sim) pending() bool {
 	for l := range s.queues {
-		if len(s.queues[l]) > 0 || s.busy[l] != nil {
+		if s.next[l] < len(s.queues[l]) || s.busy[l] {
 			return true
 		}
 	}
@@ -199,65 +230,65 @@ func (s *sim) finish() {
 
 // advance begins what can begin and moves to the next end of a task; false when nothing runs.
 func (s *sim) advance() bool {
+	set := 0
 	for l := range s.queues {
-		if s.busy[l] == nil && len(s.queues[l]) > 0 {
-			s.begin(device.Lane(l))
+		if s.busy[l] || s.next[l] < len(s.queues[l]) && s.begin(l) {
+			set |= 1 << l
 		}
 	}
-	speeds := s.c.m.speeds(&s.busy)
+	if set == 0 {
+		return false
+	}
+	speeds := &s.speeds[set]
 	step := math.Inf(1)
-	for l, j := range s.busy {
-		if j != nil {
-			step = min(step, j.left/speeds[l])
+	for l, busy := range s.busy {
+		if busy {
+			step = min(step, s.left[l]/speeds[l])
 		}
 	}
 	if math.IsInf(step, 1) {
 		return false
 	}
 	s.now += step
-	for l, j := range s.busy {
-		if j == nil {
+	for l, busy := range s.busy {
+		if !busy {
 			continue
 		}
 		// The one that set the step is done, whatever the rounding says.
-		if left := j.left - step*speeds[l]; left > 1e-12 {
-			j.left = left
+		if left := s.left[l] - step*speeds[l]; left > 1e-12 {
+			s.left[l] = left
 			continue
 		}
-		r := &s.runs[j.run]
+		r := &s.runs[s.job[l]]
 		r.end, r.done = s.now, true
-		s.last[l], s.busy[l] = j.run, nil
+		s.last[l], s.busy[l] = s.job[l], false
 	}
 	return true
 }
 
-// begin starts the first task of a lane if its waits are over.
-func (s *sim) begin(l device.Lane) {
-	id := s.queues[l][0]
+// begin starts the first task of a lane if its waits are over; false if they are not.
+func (s *sim) begin(l int) bool {
+	id := s.queues[l][s.next[l]]
 	r := &s.runs[id]
 	after, at := s.last[l], -1.0
 	if after >= 0 {
 		at = s.runs[after].end
 	}
-	for _, w := range r.waits {
+	for _, w := range s.waits[r.from:r.to] {
 		x := &s.runs[w]
 		if !x.done {
-			return
+			return false
 		}
 		r.ready = max(r.ready, x.end)
 		if x.end > at {
 			after, at = w, x.end
 		}
 	}
-	s.queues[l] = s.queues[l][1:]
-	r.start, r.after, r.begun = s.now, after, true
+	s.next[l]++
+	r.start, r.after = s.now, after
 	s.order = append(s.order, id)
-	s.jobs[l] = job{
-		run: id, left: r.est.Seconds,
-		update: r.task.Lane == device.Host,
-		copies: r.task.Lane == device.H2D || r.task.Lane == device.D2H,
-	}
-	s.busy[l] = &s.jobs[l]
+	s.job[l], s.left[l], s.busy[l] = id, s.alone[r.task], true
+	return true
 }
 
 // Estimates prices the tasks of a list, each alone on the machine.
