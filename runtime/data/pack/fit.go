@@ -1,6 +1,9 @@
 package pack
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // fit makes a document fit --seq, and leaves out what has nothing to learn.
 func (p *packer) fit(d document) []document {
@@ -34,14 +37,14 @@ func (p *packer) fit(d document) []document {
 	return []document{d}
 }
 
-// learned leaves out a document whose targets are none of them learned.
+// learned leaves out a document whose targets are none of them learned. Nothing predicts the first
+// token of one that is kept apart; in a stream the end of the document before it does.
 func (p *packer) learned(d document) document {
-	for _, l := range d.learn[min(1, len(d.learn)):] {
-		if l {
-			d.learn[0] = false // nothing predicts the first token
-			return d
-		}
+	if p.chats || p.Apart {
+		clear(d.learn[:min(1, len(d.learn))])
 	}
-	d.bad = &reason{kind: ofNothing}
+	if !slices.Contains(d.learn, true) {
+		d.bad = &reason{kind: ofNothing}
+	}
 	return d
 }

@@ -17,7 +17,7 @@ import (
 
 // way is what a document becomes, given its text and its tokenizer. It goes up with every change of
 // that, so that what an older mtc has kept is packed again.
-const way = 1
+const way = 2
 
 // Key is a hash of all that a packed folder depends on: the contents of the inputs in their
 // order, the tokenizer with its template, the options. Where the inputs lie, and when they were

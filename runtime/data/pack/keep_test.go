@@ -95,7 +95,7 @@ func TestKeptIsNeverHalf(t *testing.T) {
 	if _, err := Kept(bad); err == nil {
 		t.Error("no input, no error")
 	}
-	if got := texts(t, o.Out); len(got) != 1 || got[0] != "h[ello$]" {
+	if got := texts(t, o.Out); len(got) != 1 || got[0] != "[hello$]" {
 		t.Errorf("what was there is now %q", got)
 	}
 	o.Out = t.TempDir()

@@ -77,10 +77,11 @@ func TestDocumentsAndMasks(t *testing.T) {
 		edit func(o *Options)
 		want []string
 	}{
-		{"text files", map[string]string{"b.txt": "bb", "a.md": "\xef\xbb\xbfa"}, nil, []string{"a[$]", "b[b$]"}},
-		{"texts of records", map[string]string{"a.jsonl": "{\"text\":\"xy\"}\r\n{\"n\":1,\"text\":\"é\"}"}, nil, []string{"x[y$]", "\xc3[\xa9$]"}},
-		{"another key", map[string]string{"a.jsonl": `{"body":"xy"}`}, func(o *Options) { o.Key = "body" }, []string{"x[y$]"}},
-		{"an array", map[string]string{"a.json": "[\n{\"text\":\"a]b\"},\n{\"text\":\"c\"}]\n"}, nil, []string{"a[]b$]", "c[$]"}},
+		{"text files", map[string]string{"b.txt": "bb", "a.md": "\xef\xbb\xbfa"}, nil, []string{"[a$]", "[bb$]"}},
+		{"texts of records", map[string]string{"a.jsonl": "{\"text\":\"xy\"}\r\n{\"n\":1,\"text\":\"é\"}"}, nil, []string{"[xy$]", "[\xc3\xa9$]"}},
+		{"another key", map[string]string{"a.jsonl": `{"body":"xy"}`}, func(o *Options) { o.Key = "body" }, []string{"[xy$]"}},
+		{"an array", map[string]string{"a.json": "[\n{\"text\":\"a]b\"},\n{\"text\":\"c\"}]\n"}, nil, []string{"[a]b$]", "[c$]"}},
+		{"an array, apart", map[string]string{"a.json": "[\n{\"text\":\"a]b\"},\n{\"text\":\"c\"}]\n"}, func(o *Options) { o.Apart = true }, []string{"a[]b$]", "c[$]"}},
 		{"messages", map[string]string{"a.jsonl": `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"w"},{"role":"user","content":"e"},{"role":"assistant","content":"r"}]}`}, nil,
 			[]string{"<u>q.<a>[w.]<u>e.<a>[r.]"}},
 		{"sharegpt", map[string]string{"a.jsonl": `{"conversations":[{"from":"system","value":"s"},{"from":"human","value":"q"},{"from":"gpt","value":"w"}]}`}, nil, []string{"<s>s.<u>q.<a>[w.]"}},
