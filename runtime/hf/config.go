@@ -200,7 +200,7 @@ var silent = map[string]bool{
 func (r *reader) finish() {
 	var unread []string
 	for key, v := range r.keys {
-		if r.used[key] || silent[key] || v == nil {
+		if r.used[key] || silent[key] || v == nil && key != "is_causal" { // which counts as false where it is null
 			continue
 		}
 		switch key {

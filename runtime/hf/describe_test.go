@@ -107,7 +107,7 @@ func TestSpellingsOfRopeSettings(t *testing.T) {
 		}},
 		"none": {"none", "1e+06", [][]string{
 			{"rope_theta", "1e6"}, {"rope_theta", "1000000", "rope_scaling", "null"}, {"rope_parameters", `{"rope_theta": 1e6}`},
-			{"rope_parameters", `{"rope_theta": 1e6, "rope_type": "default", "factor": 1.0}`},
+			{"rope_parameters", `{"rope_theta": 1e6, "rope_type": "default", "factor": 1.0}`}, {"rope_scaling", `{"rope_theta": 1e6, "rope_type": "default"}`},
 		}},
 		"linear": {"linear(2.5)", "10000", [][]string{
 			{"rope_scaling", `{"type": "linear", "factor": 2.5}`}, {"rope_parameters", `{"rope_type": "linear", "factor": 2.5, "rope_theta": 10000.0}`},
@@ -168,6 +168,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{"a scaling without its numbers", "LlamaForCausalLM", []string{"rope_scaling", `{"type": "llama3"}`}, []string{"lacks factor", "lacks low_freq_factor"}},
 		{"yarn without whole pairs", "LlamaForCausalLM", []string{"rope_scaling", `{"type": "yarn", "factor": 4, "truncate": false}`}, []string{"truncate is false"}},
 		{"a long rope", "LlamaForCausalLM", []string{"rope_scaling", `{"type": "longrope", "long_factor": [1], "short_factor": [1]}`}, []string{`rope_scaling has the type "longrope"`}},
+		{"theta of two minds", "LlamaForCausalLM", []string{"rope_theta", "1e4", "rope_scaling", `{"type": "linear", "factor": 2, "rope_theta": 500}`}, []string{"rope_theta is 10000 and in rope_scaling 500"}},
+		{"theta in one of two", "LlamaForCausalLM", []string{"rope_scaling", `{"type": "linear", "factor": 2}`, "rope_parameters", `{"rope_type": "linear", "factor": 2, "rope_theta": 500}`}, []string{"rope_scaling says linear(2) with theta 10000, and rope_parameters linear(2) with 500"}},
 		{"a part of each head", "LlamaForCausalLM", []string{"rope_parameters", `{"rope_theta": 1e4, "partial_rotary_factor": 0.5}`}, []string{"partial_rotary_factor"}},
 		{"rope by kind of layer", "LlamaForCausalLM", []string{"rope_parameters", `{"full_attention": {"rope_theta": 1e4}}`}, []string{"full_attention is not known"}},
 		{"another activation", "GPT2LMHeadModel", []string{"activation_function", `"relu"`, "scale_attn_by_inverse_layer_idx", "true"}, []string{"relu", "scale_attn_by_inverse_layer_idx"}},

@@ -40,7 +40,7 @@ func TestEveryKeyOfTheClassesIsKnown(t *testing.T) {
 // What changes the mathematics and is not built is refused, by name.
 func TestKeysThatChangeTheMathematics(t *testing.T) {
 	for _, c := range []struct{ arch, key, value string }{
-		{"LlamaForCausalLM", "is_causal", "false"}, {"GPT2LMHeadModel", "is_causal", "false"}, {"Qwen3MoeForCausalLM", "is_causal", "false"},
+		{"LlamaForCausalLM", "is_causal", "false"}, {"LlamaForCausalLM", "is_causal", "null"}, {"GPT2LMHeadModel", "is_causal", "false"}, {"Qwen3MoeForCausalLM", "is_causal", "false"},
 		{"LlamaForCausalLM", "sliding_window", "4096"}, {"OlmoeForCausalLM", "sliding_window", "4096"}, {"GPT2LMHeadModel", "attention_chunk_size", "64"},
 		{"MixtralForCausalLM", "layer_types", `["full_attention", "full_attention"]`}, {"Qwen3MoeForCausalLM", "layer_types", `["full_attention", "full_attention"]`},
 		{"LlamaForCausalLM", "pruned_heads", `{"0": [1]}`}, {"GPT2LMHeadModel", "add_cross_attention", "true"},

@@ -30,23 +30,26 @@ func (r *reader) rope(def float64) (theta float64, scaling string) {
 	if hasOld || hasNew {
 		r.get("original_max_position_embeddings") // as scaling does
 	}
+	// Either object may have the theta.
+	within := func(where string, p *reader) float64 {
+		t := p.number("rope_theta", theta)
+		if given > 0 && given != t {
+			r.fault("rope_theta is %s and in %s %s", float(given), where, float(t))
+		}
+		return t
+	}
 	if hasOld {
 		scaling = r.scaling("rope_scaling", old)
+		theta = within("rope_scaling", old)
 	}
 	if !hasNew {
 		return theta, scaling
 	}
-	if t := params.number("rope_theta", 0); t > 0 {
-		if given > 0 && given != t {
-			r.fault("rope_theta is %s and in rope_parameters %s", float(given), float(t))
-		}
-		theta = t
+	s, t := r.scaling("rope_parameters", params), within("rope_parameters", params)
+	if hasOld && (s != scaling || t != theta) && len(r.faults) == before {
+		r.fault("rope_scaling says %s with theta %s, and rope_parameters %s with %s", scaling, float(theta), s, float(t))
 	}
-	s := r.scaling("rope_parameters", params)
-	if hasOld && s != scaling && len(r.faults) == before {
-		r.fault("rope_scaling says %s and rope_parameters %s", scaling, s)
-	}
-	return theta, s
+	return t, s
 }
 
 // section reads a key that holds an object.
