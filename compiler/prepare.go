@@ -13,7 +13,13 @@ import (
 // Prepared is a model lowered to a program, from which plans of several schedules can be made:
 // the planner tries many. MicroBatch, Recompute, Prefill, and what names and sizes the model
 // are settled; the other options are each plan's.
-type Prepared struct{ s *state }
+type Prepared struct {
+	s     *state
+	short *shortPlans
+}
+
+// shortPlans is the memory of plans that are made to be looked at, of a model and all ways to prepare it.
+type shortPlans struct{ plan, draft schedule.Memory }
 
 // Prepare runs the passes before the schedule. What it leaves out, because no plan's shape
 // depends on it, is the identity of families and the verifier: a plan that is kept is compiled.
@@ -23,7 +29,7 @@ func Prepare(ctx context.Context, o Options, diags *diag.List) (*Prepared, error
 	if _, err := s.run(true); err != nil {
 		return nil, err
 	}
-	return &Prepared{s}, nil
+	return &Prepared{s, new(shortPlans)}, nil
 }
 
 // Again prepares the same model with another MicroBatch or Recompute. What was found out about
@@ -35,7 +41,7 @@ func (p *Prepared) Again(o Options) (*Prepared, error) {
 		return nil, err
 	}
 	s.identity = p.s.identity
-	return &Prepared{s}, nil
+	return &Prepared{s, p.short}, nil
 }
 
 // Program is the lowered model.
@@ -49,15 +55,22 @@ func (p *Prepared) Model() *ir.Model { return p.s.res.Model }
 // tell what a long one takes. The error is a *schedule.ShortError where the device memory of o
 // is too small.
 func (p *Prepared) Plan(o Options, rows int64) (*plan.Plan, error) {
-	return p.make(o, rows, schedule.Build)
+	return p.make(o, rows, schedule.Build, nil)
 }
 
-// Draft is Plan without the waits of tasks: it says what a plan takes of memory, and costs half as much.
+// Short is Plan for one that is looked at and dropped: the tasks of a plan are there until the next one is made so, of the same
+// model however it is prepared.
+func (p *Prepared) Short(o Options, rows int64) (*plan.Plan, error) {
+	return p.make(o, rows, schedule.Build, &p.short.plan)
+}
+
+// Draft is Plan without the waits of tasks: it says what a plan takes of memory, and costs half as much. Its tasks are there
+// until the next draft.
 func (p *Prepared) Draft(o Options, rows int64) (*plan.Plan, error) {
-	return p.make(o, rows, schedule.Draft)
+	return p.make(o, rows, schedule.Draft, &p.short.draft)
 }
 
-func (p *Prepared) make(o Options, rows int64, build func(*ir.Program, schedule.Options) (*plan.Plan, error)) (*plan.Plan, error) {
+func (p *Prepared) make(o Options, rows int64, build func(*ir.Program, schedule.Options) (*plan.Plan, error), memory *schedule.Memory) (*plan.Plan, error) {
 	s := *p.s
 	o.MicroBatch, o.Recompute, o.Prefill = s.opts.MicroBatch, s.opts.Recompute, s.opts.Prefill
 	o.Target = s.opts.Target
@@ -71,7 +84,9 @@ func (p *Prepared) make(o Options, rows int64, build func(*ir.Program, schedule.
 	if model.Batch/prog.Rows > p.MostMicros() {
 		return nil, ErrTooLong
 	}
-	return build(&prog, planOptions(&s))
+	options := planOptions(&s)
+	options.Memory = memory
+	return build(&prog, options)
 }
 
 // MostMicros is how many micro-batches a step may have.

@@ -531,7 +531,7 @@ func reordered(p *plan.Plan) bool {
 		p.Tasks[i].Waits, p.Tasks[i].Event = nil, -1
 	}
 	p.Events = 0
-	return order(p, results) == nil
+	return order(p, results, new(Memory)) == nil
 }
 
 // Every mutation is caught, at whichever task; a fault in what tasks do also when the waits

@@ -20,7 +20,7 @@ import (
 //
 // What steady needs depends on the list before it, so it is derived in a run of steady lists
 // until it repeats itself.
-func order(p *plan.Plan, results [plan.NumLists]int) error {
+func order(p *plan.Plan, results [plan.NumLists]int, mem *Memory) error {
 	o := &orderer{p: p, seg: newSegments(p), results: results, walk: idleWalks.Get().(*walk)}
 	defer idleWalks.Put(o.walk)
 	o.logical, o.tasks = logicalTasks(p)
@@ -41,7 +41,7 @@ func order(p *plan.Plan, results [plan.NumLists]int) error {
 			o.fixed[l] = deps[i]
 		}
 	}
-	o.record()
+	o.record(mem)
 	return nil
 }
 
@@ -265,12 +265,11 @@ func (o *orderer) touch(w *walk, t *plan.Task, step int, pos int32) {
 
 // record numbers the events in the order in which steady, then the other lists, record them,
 // and writes events and waits into the plan. The results' event is one number in all lists.
-func (o *orderer) record() {
+func (o *orderer) record(mem *Memory) {
 	p := o.p
-	waited, waits := make([]bool, o.tasks), 0
+	waited := make([]bool, o.tasks)
 	for _, l := range o.fixed {
 		for _, deps := range l {
-			waits += len(deps)
 			for _, d := range deps {
 				waited[d.logical] = true
 			}
@@ -294,18 +293,13 @@ func (o *orderer) record() {
 		}
 	}
 	p.ResultsEvent = p.Tasks[o.results[plan.Steady]].Event
-	all := make([]plan.Wait, 0, waits)
 	for l, tasks := range o.fixed {
 		for i, deps := range tasks {
 			t := &p.Tasks[p.Lists[l].Start+i]
-			if t.Waits = nil; len(deps) == 0 {
-				continue
-			}
-			from := len(all)
+			t.Waits = mem.waits.cut(len(deps))
 			for _, d := range deps {
-				all = append(all, plan.Wait{Event: number[d.logical], Back: int(d.back)})
+				t.Waits = append(t.Waits, plan.Wait{Event: number[d.logical], Back: int(d.back)})
 			}
-			t.Waits = all[from:len(all):len(all)]
 		}
 	}
 }

@@ -79,6 +79,9 @@ type Options struct {
 	Hash     string // of the model text and the values that change the schedule
 	// ModelHash is of what a checkpoint depends on.
 	ModelHash string
+
+	// Memory is where the tasks of a plan without DeviceMemory lie; nil: in memory of its own.
+	Memory *Memory
 }
 
 // Build makes the plan of a program: tasks, memory and waits. The program's model has a
@@ -88,7 +91,7 @@ func Build(prog *ir.Program, o Options) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := order(b.p, b.results); err != nil {
+	if err := order(b.p, b.results, b.mem); err != nil {
 		return nil, err
 	}
 	return b.p, nil
@@ -122,6 +125,7 @@ func assemble(prog *ir.Program, o Options) (*builder, error) {
 	if o.SaveKept != 0 && b.p.SavedLayers == 0 {
 		return nil, fmt.Errorf("nothing has to wait on the host: no two equal layers keep what backward reads")
 	}
+	b.mem.tasks = b.p.Tasks
 	return b, memplan.Place(b.p, b.class)
 }
 
@@ -168,8 +172,7 @@ type builder struct {
 	tableUse  map[*ir.Function][]int
 	slabUse   map[*ir.Function][]bool
 
-	// Tasks' lists of buffers are short and many: they are cut from chunks.
-	chunk         []plan.BufID
+	mem           *Memory
 	reads, writes []plan.BufID // room to collect a task's in
 
 	list    plan.List
@@ -231,6 +234,10 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 		Precision: prog.DType.String(), Placement: o.Placement, Clip: b.clip, Slots: o.Slots, GradSlots: o.GradSlots, Documents: prog.Documents,
 		Train: m.Train.Run, LoRA: loraOf(m),
 	}
+	if b.mem = o.Memory; b.mem == nil || o.DeviceMemory > 0 { // several are made then
+		b.mem = new(Memory)
+	}
+	b.mem.begin()
 	if o.Target == "cuda" {
 		b.p.Scratch = scratch(prog)
 	}
@@ -242,7 +249,7 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	}
 	// Tasks are large and many: leave no growing of the slice. A unit and micro-batch has at
 	// most three tasks in each list of training and one in eval, and two feeds in each.
-	b.p.Tasks = make([]plan.Task, 0, b.micros*(7*len(prog.Units)+6)+b.groups*24*(len(prog.Slabs)+1)+64)
+	b.p.Tasks = b.mem.room(b.micros*(7*len(prog.Units)+6) + b.groups*24*(len(prog.Slabs)+1) + 64)
 	if err := b.survey(); err != nil {
 		return nil, err
 	}
@@ -305,22 +312,12 @@ func (b *builder) emit(t plan.Task) int {
 }
 
 // ids returns an empty list with room for n buffers.
-func (b *builder) ids(n int) []plan.BufID {
-	if n == 0 {
-		return nil
-	}
-	if len(b.chunk) < n {
-		b.chunk = make([]plan.BufID, max(4096, n))
-	}
-	list := b.chunk[:0:n]
-	b.chunk = b.chunk[n:]
-	return list
-}
+func (b *builder) ids(n int) []plan.BufID { return b.mem.ids.cut(n) }
 
 // copyTask emits a copy of n bytes.
 func (b *builder) copyTask(t plan.Task, dst plan.BufID, dstOff int64, src plan.BufID, srcOff, n int64) int {
 	t.Dst, t.DstOff, t.Src, t.SrcOff, t.Bytes = dst, dstOff, src, srcOff, n
-	t.Reads, t.Writes = []plan.BufID{src}, []plan.BufID{dst}
+	t.Reads, t.Writes = append(b.reads[:0], src), append(b.writes[:0], dst)
 	t.Moved = 2 * n
 	return b.emit(t)
 }

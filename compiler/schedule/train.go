@@ -84,14 +84,14 @@ func (b *builder) update(s, back int) {
 	t := b.task(plan.Update, lane)
 	t.Unit, t.Slab, t.Back = b.firstUser(s), s, back
 	t.Bind = plan.Bind{
-		Weights: []plan.BufID{slab.Weight}, Grads: []plan.BufID{b.updateGrad(s)},
+		Weights: append(b.ids(1), slab.Weight), Grads: append(b.ids(1), b.updateGrad(s)),
 		Lo: slab.Lo, Moments: [2]plan.BufID{slab.M, slab.V}, Scalars: scalars,
 	}
-	state := []plan.BufID{slab.Weight, slab.M, slab.V}
+	t.Writes = append(b.writes[:0], slab.Weight, slab.M, slab.V)
 	if slab.Lo != plan.NoBuf {
-		state = append(state, slab.Lo)
+		t.Writes = append(t.Writes, slab.Lo)
 	}
-	t.Reads, t.Writes = append([]plan.BufID{b.updateGrad(s), scalars}, state...), state
+	t.Reads = append(append(b.reads[:0], b.updateGrad(s), scalars), t.Writes...)
 	// AdamW: about 14 operations an element; reads w (or hi and lo), m, v, g and writes w, m, v.
 	t.FLOPs, t.Moved = 14*slab.Elems, 7*f32*slab.Elems
 	if slab.HalfGrad {

@@ -122,7 +122,7 @@ func (b *builder) compute(f plan.Func, u, m, k int) plan.Task {
 // add: within a group where each group's gradient leaves, else within the step.
 func (b *builder) bindGrads(t *plan.Task, u, m, k int) {
 	unit, tmpl := &b.p.Units[u], b.template(u)
-	t.Bind.DIn, t.Bind.Grads, t.Bind.Add = b.ids(len(unit.In)), b.ids(len(unit.Slabs)), make([]bool, 0, len(unit.Slabs))
+	t.Bind.DIn, t.Bind.Grads, t.Bind.Add = b.ids(len(unit.In)), b.ids(len(unit.Slabs)), b.mem.flags.cut(len(unit.Slabs))
 	for i, v := range unit.In {
 		d := plan.NoBuf
 		if mode := tmpl.DIn[i]; mode != 0 {
