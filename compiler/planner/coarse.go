@@ -159,7 +159,7 @@ func (s *search) shortPlan(c *candidate, groups, k int64) (*plan.Plan, error) {
 		var p *plan.Plan
 		low, err := c.lower(s)
 		if err == nil {
-			p, err = low.prep.Plan(o, rows)
+			p, err = low.prep.Short(o, rows)
 			s.effort.planned(p, false)
 		}
 		s.last.key, s.last.plan, s.last.err = key, p, err
