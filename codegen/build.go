@@ -11,8 +11,11 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"github.com/megatrain/mtc/runtime/fault"
 )
 
 // BuildError says why a generated program was not built.
@@ -82,10 +85,10 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 		text := strings.TrimSpace(out.String())
 		e := &BuildError{Message: "the Go toolchain did not build " + dir, Output: text}
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
+		if !errors.As(err, &exit) || exit.ExitCode() < 0 { // not started, or ended by a signal
 			e.Message += fmt.Sprintf(": %v", err)
 		}
-		e.Hint, e.Machine = hint(text, tags)
+		e.Hint, e.Machine = hint(text+e.Message, tags)
 		return "", e
 	}
 	if _, err := os.Stat(binary); err != nil {
@@ -99,13 +102,26 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 	return binary, nil
 }
 
-// causes are what stops the Go toolchain before it compiles a line, by its words, and what to do.
+// causes are what stops the Go toolchain beside the lines it compiles, by its words, and what to do.
 var causes = []struct {
 	words []string
 	hint  string
 }{
 	{[]string{"dial tcp", "GOPROXY=off", "no such host"}, "a module is missing from the module cache: run `go mod download` in the source of mtc while there is a network"},
-	{[]string{"no space left on device", "disk quota exceeded"}, "free some space, or set GOCACHE and GOTMPDIR to another disk"},
+	{
+		[]string{"no space left on device", "disk quota exceeded"},
+		"free some space, or use another disk: of the build's folder (-o), of the toolchain's cache (GOCACHE), of its temporary files (GOTMPDIR)",
+	},
+	{[]string{"too many open files"}, fault.Limit(syscall.EMFILE)},
+	{[]string{"file too large"}, fault.Limit(syscall.EFBIG)},
+	{
+		[]string{"resource temporarily unavailable", "failed to create new OS thread", "pthread_create failed"},
+		"the toolchain may not start as many processes and threads as it needs: raise their limit (`ulimit -u 4096`; of a container, its pids)",
+	},
+	{
+		[]string{"cannot allocate memory", "out of memory", "failed to reserve", "signal: killed"},
+		"the toolchain needs about 1 GB of memory: end what else takes it, or raise this process's limit (`ulimit -v unlimited`; of a container, its memory)",
+	},
 	{[]string{"requires go >=", "toolchain not available", "unknown GOEXPERIMENT", "must match format"}, "install Go 1.26 or later"},
 	{[]string{"creating work dir"}, "the Go toolchain works in a folder for temporary files: set TMPDIR, or GOTMPDIR, to one that can be written"},
 	{

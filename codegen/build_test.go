@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -97,6 +98,35 @@ func TestBuildInABadEnvironment(t *testing.T) {
 				t.Errorf("%v\nhelp: %s", err, e.Hint)
 			}
 		})
+	}
+}
+
+// TestWhatStopsTheToolchain: the words of the toolchain lead to what mends it.
+func TestWhatStopsTheToolchain(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the fake `go` is a script of a shell")
+	}
+	dir := t.TempDir()
+	for _, c := range []struct{ says, hint string }{
+		{"echo 'open /tmp/b008/importcfg: too many open files'; exit 1", "ulimit -n"},
+		{"echo 'link: mapping output file failed: file too large'; exit 1", "ulimit -f"},
+		{"echo 'write out/tiny: no space left on device'; exit 1", "(-o)"},
+		{"echo 'fork/exec compile: resource temporarily unavailable'; exit 1", "ulimit -u"},
+		{"echo 'runtime: failed to create new OS thread (have 5 already; errno=11)'; exit 2", "ulimit -u"},
+		{"echo 'fatal error: failed to reserve page summary memory'; exit 2", "ulimit -v"},
+		{"echo 'compile: signal: killed'; exit 1", "memory"},
+		{"kill -9 $$", "memory"},
+	} {
+		tools := t.TempDir()
+		if err := os.WriteFile(filepath.Join(tools, "go"), []byte("#!/bin/sh\n"+c.says+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", tools)
+		_, err := Build(t.Context(), dir, "nano")
+		var e *BuildError
+		if !errors.As(err, &e) || !e.Machine || !strings.Contains(e.Hint, c.hint) {
+			t.Errorf("%s: %v\nhelp: %s", c.says, err, e.Hint)
+		}
 	}
 }
 

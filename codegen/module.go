@@ -2,9 +2,11 @@ package codegen
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Module says where a generated program finds mtc's runtime.
@@ -39,19 +42,32 @@ func FindModule(source string) (*Module, error) {
 		source, from = os.Getenv("MTC_SOURCE"), "MTC_SOURCE"
 	}
 	if source != "" {
-		if !isSource(source) {
-			return nil, &ModuleError{fmt.Sprintf("%s: %s does not hold the source of mtc (no go.mod of %s there)", from, source, modulePath)}
+		is, err := isSource(source)
+		switch {
+		case err != nil:
+			return nil, &ModuleError{fmt.Sprintf("%s: %s", from, unread(source, err)), err}
+		case !is:
+			return nil, &ModuleError{fmt.Sprintf("%s: %s does not hold the source of mtc (no go.mod of %s there)", from, source, modulePath), nil}
 		}
 		return readModule(source)
 	}
+	var failed error // of where the source was looked for; it may be there
+	why := ""
+	holds := func(dir string) bool {
+		is, err := isSource(dir)
+		if err != nil && failed == nil {
+			failed, why = err, ": "+unread(dir, err)
+		}
+		return is
+	}
 	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
-		if dir := filepath.Dir(filepath.Dir(file)); isSource(dir) {
+		if dir := filepath.Dir(filepath.Dir(file)); holds(dir) {
 			return readModule(dir)
 		}
 	}
 	if wd, err := os.Getwd(); err == nil {
 		for dir := wd; ; dir = filepath.Dir(dir) {
-			if isSource(dir) {
+			if holds(dir) {
 				return readModule(dir)
 			}
 			if dir == filepath.Dir(dir) {
@@ -62,31 +78,46 @@ func FindModule(source string) (*Module, error) {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path == modulePath && released(info.Main.Version) {
 		return &Module{Version: info.Main.Version, Go: goLine(info.GoVersion)}, nil
 	}
-	return nil, &ModuleError{"the source of mtc's runtime is not found, and generated programs are built from it"}
+	return nil, &ModuleError{"the source of mtc's runtime is not found, and generated programs are built from it" + why, failed}
 }
 
-// ModuleError says that the runtime's source is not found.
-type ModuleError struct{ Message string }
+// ModuleError says that the runtime's source is not found, or cannot be read.
+type ModuleError struct {
+	Message string
+	Err     error // the system's, nil: there is none
+}
 
 func (e *ModuleError) Error() string { return e.Message }
+
+// Unwrap is what the system said.
+func (e *ModuleError) Unwrap() error { return e.Err }
 
 // Help says what to do.
 func (e *ModuleError) Help() string {
 	return "name a checkout of mtc with `--mtc-source DIR` or the environment variable MTC_SOURCE"
 }
 
-// isSource tells whether a folder is the root of mtc's source.
-func isSource(dir string) bool {
+// isSource tells whether a folder is the root of mtc's source. An error leaves that open.
+func isSource(dir string) (bool, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return false
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
 	}
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) >= 2 && f[0] == "module" {
-			return f[1] == modulePath
+			return f[1] == modulePath, nil
 		}
 	}
-	return false
+	return false, err
+}
+
+// unread says why a folder's go.mod was not read.
+func unread(dir string, err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Sprintf("%s cannot be read: %v", filepath.Join(dir, "go.mod"), err)
 }
 
 // released tells whether a version names something that can be fetched.
@@ -111,6 +142,14 @@ func goLine(version string) string {
 // line, and those requirements that programs import, so that building needs nothing else in
 // the module cache.
 func readModule(dir string) (*Module, error) {
+	m, err := requirements(dir)
+	if err != nil {
+		return nil, &ModuleError{"the source of mtc's runtime cannot be used: " + err.Error(), err}
+	}
+	return m, nil
+}
+
+func requirements(dir string) (*Module, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -199,7 +238,7 @@ func programImports(dir string) ([]string, error) {
 			}
 			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 			if err != nil {
-				return nil, fmt.Errorf("the source of mtc's runtime does not parse: %w", err)
+				return nil, err
 			}
 			for _, i := range f.Imports {
 				p, err := strconv.Unquote(i.Path.Value)

@@ -33,6 +33,22 @@ func TestFindModuleSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// TestSourceThatCannotBeRead is told from one that is not there: the former is mended otherwise.
+func TestSourceThatCannotBeRead(t *testing.T) {
+	module := "module " + modulePath + "\n"
+	for name, files := range map[string]map[string]string{
+		"go.mod": {"go.mod/is/a/folder": ""},
+		"go.sum": {"go.mod": module},
+		"parse":  {"go.mod": module, "go.sum": "", "runtime/program/x.go": "not Go"},
+	} {
+		_, err := FindModule(tree(t, files))
+		e, ok := err.(*ModuleError)
+		if !ok || e.Err == nil || strings.Contains(e.Message, "does not hold") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // tree writes files under a new folder.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()

@@ -153,13 +153,13 @@ func (b *benchCmd) build(in *interrupts, to string) error {
 	}
 	tmp, err := aside.Make(os.TempDir(), benchPrefix)
 	if err != nil {
-		return machineErrorf("no folder for the build: %v", err)
+		return noScratch(os.TempDir(), err)
 	}
 	defer tmp.Remove()
 	dir := tmp.Path
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
-			return cannotWrite(dir, err)
+			return noScratch(dir, err)
 		}
 	}
 	var binary string
@@ -176,19 +176,11 @@ func (b *benchCmd) build(in *interrupts, to string) error {
 	}
 	from, err := os.Open(binary)
 	if err != nil {
-		return cannotWrite(to, err)
+		return noScratch(dir, err)
 	}
 	defer from.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o777)
-	if err != nil {
-		return cannotWrite(to, err)
-	}
-	if _, err := io.Copy(out, from); err != nil {
-		out.Close()
-		return cannotWrite(to, err)
-	}
-	if err := out.Close(); err != nil {
-		return cannotWrite(to, err)
+	if err := writeMode(to, 0o777, func(w io.Writer) error { _, err := io.Copy(w, from); return err }); err != nil {
+		return outError(to, err)
 	}
 	return nil
 }
@@ -198,7 +190,7 @@ func (b *benchCmd) measure(in *interrupts, e *env) ([]*bench.Result, error) {
 	fmt.Fprintln(e.err, "building the program that measures")
 	tmp, err := aside.Make(os.TempDir(), benchPrefix)
 	if err != nil {
-		return nil, machineErrorf("no folder for the build: %v", err)
+		return nil, noScratch(os.TempDir(), err)
 	}
 	defer tmp.Remove()
 	program := filepath.Join(tmp.Path, codegen.BenchName)
@@ -237,6 +229,11 @@ func (b *benchCmd) measure(in *interrupts, e *env) ([]*bench.Result, error) {
 	return out, nil
 }
 
+// noScratch is the error for a folder of temporary files that cannot be used.
+func noScratch(dir string, err error) error {
+	return machineErrorf("%s cannot be used for temporary files: %v", dir, reasonOf(err)).hint("set TMPDIR to a folder that can be written")
+}
+
 // benchPrefix begins the names of the folders that programs which measure are built in.
 const benchPrefix = "mtc-bench-"
 
@@ -272,7 +269,7 @@ func keepProfile(m *cost.Machine, text []byte) error {
 		return err
 	}
 	if err := writeOut(path, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
-		return cannotWrite(path, err)
+		return outError(path, err)
 	}
 	return nil
 }

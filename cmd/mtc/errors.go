@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/lang/source"
@@ -13,6 +16,8 @@ type cliError struct {
 	code int
 	msg  string
 	help []string
+	full bool // a disk is
+	kept bool // help is about a limit of the process, which nothing else mends
 }
 
 func (e *cliError) Error() string { return e.msg }
@@ -41,9 +46,28 @@ func (e *cliError) finding() *diag.List {
 	return &l
 }
 
-// hint adds a line of help: what to write or run.
+// hint adds a line of help: what to write or run. Where a disk is full space helps too; beside a limit of the
+// process nothing else does.
 func (e *cliError) hint(format string, args ...any) *cliError {
-	e.help = append(e.help, fmt.Sprintf(format, args...))
+	help := fmt.Sprintf(format, args...)
+	if e.full && !strings.HasPrefix(help, freeSpace) {
+		help = freeSpace + ", or " + help
+	}
+	if !e.kept {
+		e.help = append(e.help, help)
+	}
+	return e
+}
+
+// freeSpace begins the help for a full disk.
+const freeSpace = "free some space"
+
+// of adds what follows from an error that the message names.
+func (e *cliError) of(err error) *cliError {
+	e.full = errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if limit := fault.Limit(err); limit != "" {
+		e.help, e.kept = []string{limit}, true
+	}
 	return e
 }
 
@@ -64,7 +88,13 @@ func inputErrorf(format string, args ...any) *cliError {
 
 // machineErrorf is something this machine cannot do, exit 3.
 func machineErrorf(format string, args ...any) *cliError {
-	return &cliError{code: exitMachine, msg: fmt.Sprintf(format, args...)}
+	e := &cliError{code: exitMachine, msg: fmt.Sprintf(format, args...)}
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			e.of(err)
+		}
+	}
+	return e
 }
 
 // exitStatus ends the program with a code and no message.

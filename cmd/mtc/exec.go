@@ -44,6 +44,12 @@ func cannotRun(path string, err error) error {
 		return e.hint("it was built for another system or processor (GOOS, GOARCH), or is damaged: compile the model again here")
 	case errors.Is(err, fs.ErrPermission):
 		return e.hint("the file may not be executed, or lies on a disk that is mounted without that (noexec): `chmod +x` it, or compile into another folder")
+	case errors.Is(err, syscall.EAGAIN):
+		return e.hint("no more processes may be started: raise their limit (`ulimit -u 4096`; of a container, its pids)")
+	case errors.Is(err, syscall.ENOMEM):
+		return e.hint("there is no memory to start a program: end what else takes it")
+	case errors.Is(err, syscall.ETXTBSY):
+		return e.hint("it is being written: wait for that to end")
 	case errors.Is(err, fs.ErrNotExist):
 		return e.hint("compile the model again: the folder holds its program no more")
 	}

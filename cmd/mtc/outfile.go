@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,7 +13,10 @@ import (
 // writeOut writes a file that the user named. A regular file is there whole or as it was, and
 // keeps its mode; a link stays one, and what it points to is written. A device, a pipe or a
 // socket is written into.
-func writeOut(path string, write func(io.Writer) error) error {
+func writeOut(path string, write func(io.Writer) error) error { return writeMode(path, 0o666, write) }
+
+// writeMode is writeOut with a mode for a file that is new, less what the umask takes from it.
+func writeMode(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	info, err := os.Stat(path)
 	if err == nil && isStdout(info) {
 		return flushed(os.Stdout, write)
@@ -24,23 +28,19 @@ func writeOut(path string, write func(io.Writer) error) error {
 		}
 		return errors.Join(flushed(f, write), f.Close())
 	}
-	mode := fs.FileMode(0o644)
-	if err == nil {
-		mode = info.Mode().Perm()
-	}
 	if path, err = linkEnd(path); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := beside(path, mode)
 	if err != nil {
 		return err
 	}
 	err = flushed(f, write)
+	if err == nil && info != nil {
+		err = f.Chmod(info.Mode().Perm())
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), mode)
 	}
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -49,6 +49,17 @@ func writeOut(path string, write func(io.Writer) error) error {
 		os.Remove(f.Name())
 	}
 	return err
+}
+
+// beside makes a new file in the folder of path.
+func beside(path string, mode fs.FileMode) (*os.File, error) {
+	for n := 0; ; n++ { // a short name: path's own may be as long as names get
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".mtc-%d-%d", os.Getpid(), n))
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
 }
 
 func flushed(f *os.File, write func(io.Writer) error) error {
@@ -85,7 +96,7 @@ func canWriteOut(path string, kind outKind) error {
 	if path, err = linkEnd(path); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := beside(path, 0o666)
 	if err != nil {
 		return err
 	}

@@ -88,16 +88,19 @@ func (e *Error) At(off int64) *Error {
 
 // Help sets the hint: what to write or run. One about a limit of the process stays (Wrap).
 func (e *Error) Help(format string, args ...any) *Error {
-	if limit(e.Err) == "" {
+	if Limit(e.Err) == "" {
 		e.Hint = fmt.Sprintf(format, args...)
 	}
 	return e
 }
 
 // OfMachine says whether the machine is at fault: a full disk, one that fails or takes no writes, or
-// a limit of the process.
+// a limit of the process, no memory, or a file system that went away.
 func OfMachine(err error) bool {
-	for _, m := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.EFBIG} {
+	for _, m := range []error{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.EFBIG,
+		syscall.ENOMEM, syscall.ESTALE, syscall.ENOTCONN,
+	} {
 		if errors.Is(err, m) {
 			return true
 		}
@@ -110,14 +113,14 @@ func OfMachine(err error) bool {
 func (e *Error) Wrap(err error) *Error {
 	e.Err = err
 	e.Machine = e.Machine || OfMachine(err)
-	if l := limit(err); l != "" {
+	if l := Limit(err); l != "" {
 		e.Hint = l
 	}
 	return e
 }
 
-// limit says how to raise the limit that an error is of, "" for another error.
-func limit(err error) string {
+// Limit says how to raise the limit that an error is of, "" for another error.
+func Limit(err error) string {
 	switch {
 	case errors.Is(err, syscall.EMFILE):
 		return "raise the limit of open files: `ulimit -n 1024`"
