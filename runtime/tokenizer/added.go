@@ -40,7 +40,8 @@ func newMatcher(list []added) (m matcher) {
 	return m
 }
 
-// each calls f with the parts of a piece in order, id -1 for what is no added token.
+// each calls f with the parts of a piece in order, id -1 for what is no added token. Tokens are found
+// first and take white space then: one of white space may lie in what the one before it has taken, and is nothing where both take all.
 func (m *matcher) each(p piece, f func(p piece, id int32)) {
 	if !m.any {
 		f(p, -1)
@@ -67,9 +68,10 @@ func (m *matcher) each(p piece, f func(p piece, id int32)) {
 		if done < start {
 			f(p.cut(done, start), -1)
 		}
-		f(p.cut(min(start, end), end), a.id)
+		if start < end {
+			f(p.cut(start, end), a.id)
+		}
 		done = end
-		at = max(at, done)
 	}
 	if done < len(s) {
 		f(p.cut(done, len(s)), -1)

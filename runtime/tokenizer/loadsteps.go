@@ -153,7 +153,7 @@ func splitters(raw json.RawMessage) (out []splitter, byteLevel bool, err error) 
 		}
 		return at(`\p{N}`, "Contiguous", false)
 	case "Whitespace":
-		return at(`\w+|[^\w\s]+`, "Removed", true)
+		return at("[\\w\u200c\u200d]+|[^\\w\u200c\u200d\\s]+", "Removed", true) // what pattern.IsWord takes
 	case "WhitespaceSplit":
 		return at(`\s`, "Removed", false)
 	case "Punctuation":

@@ -115,14 +115,14 @@ func (n strip) apply(p piece, _ bool) piece {
 	return p.cut(i, j)
 }
 
-// stripAccents removes marks that take no room.
+// stripAccents removes marks, also those that take room.
 type stripAccents struct{}
 
 func (stripAccents) apply(p piece, track bool) piece {
 	r := rewrite(p, track)
 	for i := 0; i < len(p.s); {
 		c, n := utf8.DecodeRuneInString(p.s[i:])
-		if !unicode.Is(unicode.Mn, c) {
+		if !unicode.Is(unicode.M, c) {
 			r.keep(i, i+n)
 		}
 		i += n

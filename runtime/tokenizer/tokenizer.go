@@ -223,6 +223,9 @@ func (e *encoder) word(p piece) {
 func (e *encoder) put(id int32, from int) {
 	e.ids = append(e.ids, id)
 	if e.track {
+		if n := len(e.starts); n > 0 {
+			from = max(from, int(e.starts[n-1])) // two added tokens may take the same white space
+		}
 		e.starts = append(e.starts, int32(from))
 	}
 }

@@ -150,5 +150,6 @@ func merge(list ...*unicode.RangeTable) *unicode.RangeTable {
 	return out
 }
 
-// IsWord reports whether `\w` matches a character.
-func IsWord(r rune) bool { return unicode.Is(words(), r) }
+// IsWord reports whether a character is one of a word where no file's pattern says so: `\w` and the
+// characters that join others, as the regular expressions of Rust have it.
+func IsWord(r rune) bool { return unicode.Is(words(), r) || unicode.Is(unicode.Join_Control, r) }
