@@ -91,13 +91,17 @@ func (s *search) bound(a *arrangement) bool {
 	if !need.within(device, host) {
 		return false
 	}
-	if s.mixes(a.v) {
-		if s.hosts(&c) {
-			c.host(c.linkLayers(s)*3/4, host-need.host)
-		}
-		c.keepMost(s.spare(memory{inputs, need.host})) // in place of state
-	}
 	c.estimate(s)
+	if s.mixes(a.v) {
+		x := c
+		x.keepMost(s.spare(memory{inputs, need.host})) // in place of state
+		x.estimate(s)
+		c.seconds = min(c.seconds, x.seconds)
+		if x.values = (values{}); s.hosts(&x) && x.host(s, memory{device, host - need.host}) {
+			x.estimate(s)
+			c.seconds = min(c.seconds, x.seconds)
+		}
+	}
 	if a.least = c.seconds; a.placement != "stream" {
 		a.least /= near // it wins where it is about as fast
 	}

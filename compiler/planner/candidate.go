@@ -19,19 +19,31 @@ type candidate struct {
 	grads   int   // slabs, the last ones, whose whole gradient waits on the device
 	saved   int   // inputs of layers that wait on the host, the first ones; with save "auto"
 	values        // of layers that do not recompute, where the others do
-	tight   tight
+	slots   slots
 	seconds float64 // of a step, estimated or simulated coarsely
 	settled bool    // its memory was measured with everything in its place
+	timed   bool    // its time was simulated
 }
 
-// tight is how few slots a candidate has.
-type tight int
+// slots are how many of each kind a candidate has; 0: as many as a compile gives.
+type slots struct{ weights, grads, host int64 }
 
-const (
-	roomy  tight = iota
-	spared       // half of the host's
-	bare         // as few of each kind as there may be
-)
+// tightness lists slots, as a compile gives them first, and last as few of each kind as there may be.
+func (a *arrangement) tightness() []slots {
+	return []slots{{}, {host: 2}, {a.v.every, a.v.every, 1}}
+}
+
+// slotsAround are the slots that differ from a candidate's in one kind.
+func (s *search) slotsAround(c *candidate) []slots {
+	var out []slots
+	for _, n := range []int64{0, c.v.every} {
+		out = append(out, slots{n, c.slots.grads, c.slots.host}, slots{c.slots.weights, n, c.slots.host})
+	}
+	for _, n := range []int64{0, 1, 2} {
+		out = append(out, slots{c.slots.weights, c.slots.grads, n})
+	}
+	return slices.DeleteFunc(out, func(x slots) bool { return x == c.slots })
+}
 
 // most is how many slabs may have their state on the device, and at the k-th to go there.
 func (c *candidate) most() int {
@@ -94,18 +106,13 @@ func (c *candidate) options(s *search) compiler.Options {
 	if c.half {
 		o.GradPrecision = "bf16"
 	}
-	if c.tight >= spared && !s.pinned("host-slots") {
-		o.HostSlots = 2
-	}
-	if c.tight == bare {
-		for _, x := range []struct {
-			flag string
-			to   *int64
-			n    int64
-		}{{"slots", &o.Slots, c.v.every}, {"grad-slots", &o.GradSlots, c.v.every}, {"host-slots", &o.HostSlots, 1}} {
-			if !s.pinned(x.flag) {
-				*x.to = x.n
-			}
+	for _, x := range []struct {
+		flag string
+		to   *int64
+		n    int64
+	}{{"slots", &o.Slots, c.slots.weights}, {"grad-slots", &o.GradSlots, c.slots.grads}, {"host-slots", &o.HostSlots, c.slots.host}} {
+		if x.n > 0 && !s.pinned(x.flag) {
+			*x.to = x.n
 		}
 	}
 	o.Resident = strconv.Itoa(c.keep)
@@ -180,14 +187,10 @@ func (c *candidate) estimate(s *search) {
 	if c.half {
 		grad = 2
 	}
-	if c.grads == 0 && c.groups > 1 {
-		grad *= groups
-	}
 	share := float64(c.saved) / float64(max(1, c.layers()))
 	if c.save == "all" {
 		share = 1
 	}
-	saved := share*float64(v.input)*micros + float64(c.hosted)*float64(v.remade.bytes)*micros
 	own := 0.0 // weights that cross once a step only
 	for i, left := 0, c.weights; i < len(v.slabs) && left > 0; i++ {
 		if v.base(v.slabs[i]) && !c.resident(i) {
@@ -195,31 +198,38 @@ func (c *candidate) estimate(s *search) {
 			left--
 		}
 	}
+	onDevice := 0.0 // of the gradients, that wait there until they are whole
+	if c.grads > 0 {
+		onDevice = min(1, float64(c.grads)/float64(max(1, v.trained-c.keep)))
+	}
 	link := min(m.Link.Both.Value, m.Link.H2D.Value)
 	w := float64(v.weight)
-	up := groups * w * (streamed - own) / link
+	// Of a group:
+	forward, backward = forward/groups, backward/groups
+	up := w * (streamed - own) / link
+	once := w * own / link
+	saved := (share*float64(v.input) + float64(c.hosted)*float64(v.remade.bytes)) * micros / groups / link
 	down := grad * learned / link
+	sums := 0.0
+	if c.groups > 1 {
+		sums = 12 * learned * (1 - onDevice) / m.Host.Memory.Value
+	}
 	// The host's updates slow down while copies run, half as much beside one way as beside both.
 	host := 28 * learned / m.Host.Optimizer.Value
 	if lost := 1 - min(1, m.Host.Copying.Value/m.Host.Optimizer.Value); v.clip {
-		host += min(host, w*streamed/link+saved/link) * lost / 2
+		host += min(host, w*streamed/link+saved) * lost / 2
 	} else {
 		host += min(host, down) * lost
 	}
-	if c.groups > 1 && c.grads == 0 {
-		host += 12 * learned * (groups - 1) / m.Host.Memory.Value
-	}
-	onDevice := 0.0
-	if n := v.trained; c.grads > 0 {
-		onDevice = min(1, float64(c.grads)/float64(max(1, n-c.keep)))
-	}
+	pass := max(forward, up, saved)
 	if v.clip {
-		// Updates, and gradients that waited on the device, move under the next forward.
-		c.seconds = max(forward, host, up+w*own/link, saved/link+down*onDevice) +
-			max(backward, up+saved/link, down*(1-onDevice))
+		// Updates, and gradients that waited on the device, move under the next step's first forward.
+		c.seconds = max(forward, host, up+once, saved+down*onDevice) + (groups-1)*pass +
+			groups*max(backward, up+saved, down*(1-onDevice), sums)
 		return
 	}
-	c.seconds = max(max(forward, up, saved/link)+max(backward, up+saved/link, down), host)
+	back := max(backward, up+saved, down)
+	c.seconds = (groups-1)*(pass+max(backward, up+saved, down*(1-onDevice), sums)) + max(max(pass, up+once)+back, host)
 }
 
 func (c *candidate) String() string {

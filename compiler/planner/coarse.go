@@ -21,6 +21,7 @@ const (
 type family struct {
 	members []*candidate // the fastest first by estimate
 	seconds float64      // of the first, simulated
+	off     float64      // by which its estimate was too slow
 }
 
 // coarsely simulates candidates with steps of few micro-batches, each of which
@@ -46,7 +47,7 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 		}
 		f.members = append(f.members, c)
 	}
-	looked, tasks := map[string]bool{}, 0
+	looked, tasks, fastest := map[string]bool{}, 0, math.Inf(1)
 	look := func(c *candidate) (ok bool, err error) {
 		s.effort.doing("%d of %d ways to fit it simulated by short steps", len(looked), len(best))
 		if tasks > smallTasks || len(out) > 0 && s.effort.spent(3) || !s.settle(c) {
@@ -61,6 +62,7 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 			return false, err
 		}
 		tasks += len(s.last.plan.Tasks)
+		c.timed, fastest = true, min(fastest, c.seconds)
 		out = append(out, c)
 		return true, nil
 	}
@@ -78,12 +80,13 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 		for len(f.members) > 0 && tasks <= smallTasks/2 {
 			c := f.members[0]
 			f.members = f.members[1:]
+			estimate := c.seconds
 			ok, err := look(c)
 			if err != nil {
 				return nil, err
 			}
 			if ok {
-				f.seconds = c.seconds
+				f.seconds, f.off = c.seconds, min(1, c.seconds/estimate)
 				break
 			}
 		}
@@ -92,7 +95,7 @@ func (s *search) coarsely(best []*candidate) ([]*candidate, error) {
 	var rest []*candidate
 	for i, f := range families {
 		for _, c := range f.members {
-			if i >= bestFew {
+			if i >= bestFew || c.seconds*f.off > far*fastest {
 				rest = append(rest, c)
 			} else if _, err := look(c); err != nil {
 				return nil, err
@@ -135,7 +138,7 @@ func (s *search) coarseWhole(c *candidate) (float64, error) {
 }
 
 func (s *search) coarseStep(c *candidate, groups int64) (float64, error) {
-	k := min(c.perGroup(), few)
+	k := c.short()
 	p, err := s.shortPlan(c, groups, k)
 	if err != nil {
 		return 0, nil // no such plan: it is left out

@@ -36,6 +36,10 @@ func (s *search) finals(best []*candidate) (*Choice, error) {
 		} else {
 			seen[o] = true
 		}
+		if built > 0 && c.timed && c.seconds > won.Timeline.Seconds*even {
+			others = append(others, Other{c.options(s), c.seconds}) // it cannot win
+			continue
+		}
 		x, err := s.build(c)
 		if err != nil {
 			return nil, err
@@ -109,7 +113,7 @@ func (s *search) build(c *candidate) (*Choice, error) {
 		return nil, err
 	}
 	d, h := Need(p, s.m)
-	return &Choice{Options: c.options(s), Plan: p, Work: low.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.tight > roomy, from: c}, nil
+	return &Choice{Options: c.options(s), Plan: p, Work: low.work, Timeline: t, DevicePeak: d, HostPeak: h, Tight: c.slots != slots{}, from: c}, nil
 }
 
 // whole is the plan of a candidate's whole step; nil when it does not fit. What has no room is

@@ -19,9 +19,9 @@ func (s *search) fit(a *arrangement) []*candidate {
 		return out
 	}
 	var out []*candidate
-	for _, few := range []tight{roomy, spared, bare} {
+	for _, few := range a.tightness() {
 		for _, share := range s.shares(a) {
-			c := &candidate{arrangement: a, tight: few}
+			c := &candidate{arrangement: a, slots: few}
 			if s.fitInputs(c, share) {
 				out = append(out, s.fitState(c)...)
 			}
@@ -110,6 +110,17 @@ func (c *candidate) state(x slab) int64 {
 	return x.elems * bytes
 }
 
+// adds is what a slab's state on the device adds there: where it would have slots of its own for passing through, less those.
+func (c *candidate) adds(x slab) int64 {
+	switch {
+	case x.layer || c.placement != "stream":
+		return c.state(x)
+	case x.frozen:
+		return 0
+	}
+	return c.state(x) - (c.v.weight+4)*x.elems
+}
+
 // fitState chooses what state, weights and gradients lie on the device.
 func (s *search) fitState(c *candidate) []*candidate {
 	m, ok := s.estimated(c)
@@ -147,9 +158,11 @@ func (s *search) fitState(c *candidate) []*candidate {
 }
 
 // fill keeps as many slabs on the device as the spare bytes allow.
-func (c *candidate) fill(spare int64) {
-	for c.keep < c.most() && c.state(c.v.slabs[c.at(c.keep)]) <= spare {
-		spare -= c.state(c.v.slabs[c.at(c.keep)])
+func (c *candidate) fill(spare int64) { c.fillBy(c.adds, spare) }
+
+func (c *candidate) fillBy(adds func(x slab) int64, spare int64) {
+	for c.keep < c.most() && adds(c.v.slabs[c.at(c.keep)]) <= spare {
+		spare -= adds(c.v.slabs[c.at(c.keep)])
 		c.keep++
 	}
 }
@@ -210,7 +223,7 @@ func (s *search) settles(c *candidate) bool {
 				return false
 			}
 		case c.placement == "stream" && c.weights == 0 && !s.pinned("resident") && c.grads == 0 &&
-			c.keep < c.most() && c.state(c.v.slabs[c.at(c.keep)]) <= -over:
+			c.keep < c.most() && c.adds(c.v.slabs[c.at(c.keep)]) <= -over:
 			x := *c
 			x.fill(-over)
 			got, ok := s.measured(&x)
@@ -240,19 +253,26 @@ func (c *candidate) shrink(s *search, device, host int64) bool {
 		device -= c.v.slabs[len(c.v.slabs)/2].elems * c.v.weight
 		taken = true
 	}
-	for device > 0 && c.kept > c.hosted {
+	for device > 0 && c.kept > 0 && (c.hosted == 0 || c.kept > c.hosted+1) {
 		c.kept--
 		device -= c.v.remade.bytes * c.perGroup()
 		taken = true
 	}
 	for device > 0 && c.keep > 0 {
 		c.keep--
-		device -= c.state(c.v.slabs[c.at(c.keep)])
+		device -= c.adds(c.v.slabs[c.at(c.keep)])
 		taken = true
 	}
 	for host > 0 && c.grads < c.v.trained && !c.resident(c.v.trained-1-c.grads) && !s.pinned("grad-home") && (c.v.clip || c.groups > 1) {
 		host -= 2 * c.v.slabs[c.v.trained-1-c.grads].elems
 		c.grads++
+		taken = true
+	}
+	for host > 0 && c.hosted > 0 {
+		host -= c.v.remade.bytes * c.perGroup()
+		if c.hosted--; c.hosted > 0 {
+			c.kept--
+		}
 		taken = true
 	}
 	return taken

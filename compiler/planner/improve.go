@@ -57,6 +57,11 @@ func (s *search) bettered(cur candidate) ([]*candidate, error) {
 			return nil, err
 		}
 		if best == nil {
+			if best, err = l.turn(&cur); err != nil {
+				return nil, err
+			}
+		}
+		if best == nil {
 			break
 		}
 		path = append(path, best)
@@ -72,6 +77,7 @@ type look struct {
 	seen         map[string]bool // options
 	known        map[string]bool // arrangements
 	small, tasks int             // small plans built before, and tasks of those simulated
+	turned       int             // and of those that were turned
 }
 
 // spent reports whether there was enough looking.
@@ -145,7 +151,7 @@ func (l *look) simulate(c *candidate) (bool, error) {
 	if err != nil || x == 0 {
 		return false, err
 	}
-	c.seconds = x
+	c.seconds, c.timed = x, true
 	if l.s.last.plan != nil {
 		l.tasks += len(l.s.last.plan.Tasks)
 	}
@@ -155,7 +161,7 @@ func (l *look) simulate(c *candidate) (bool, error) {
 // ways are candidates of an arrangement to simulate, the fastest by estimate first: all of them, or one for
 // each number of layers whose values are kept, which estimates weigh badly against state.
 func ways(all []*candidate, every bool) []*candidate {
-	slices.SortStableFunc(all, func(x, y *candidate) int { return cmp.Compare(x.seconds, y.seconds) })
+	slices.SortStableFunc(all, byEstimate)
 	if every {
 		return all
 	}
@@ -167,6 +173,8 @@ func ways(all []*candidate, every bool) []*candidate {
 	}
 	return out
 }
+
+func byEstimate(x, y *candidate) int { return cmp.Compare(x.seconds, y.seconds) }
 
 // better reports whether a candidate is to be taken in place of another: one with more going on must gain
 // what counts between plain plans and others.

@@ -118,7 +118,7 @@ const (
 // within is the search with other limits.
 func (s *search) within(device, host int64) *search {
 	x := *s
-	x.device, x.host = device, host
+	x.device, x.host, x.careful = device, host, true
 	return &x
 }
 
@@ -148,7 +148,8 @@ func (s *search) leans(place func(c *candidate) []*candidate, of func(m memory) 
 						a := &arrangement{v: v, placement: placement, groups: g, save: save, half: half}
 						c := &candidate{arrangement: a}
 						if placement == "stream" {
-							c.tight = bare
+							tight := a.tightness()
+							c.slots = tight[len(tight)-1]
 						}
 						if !s.grow(c).ok {
 							if _, err := s.shortPlan(c, min(g, 2), min(c.perGroup(), few)); err != nil {
@@ -304,7 +305,7 @@ func (s *search) filled(c *candidate) []*candidate {
 	for _, order := range [][]int{nil, c.v.order} {
 		x := *c
 		if x.order = order; !x.pinned {
-			x.fill(s.device - m.device)
+			x.fillBy(c.state, s.device-m.device)
 		} else if order != nil {
 			continue
 		}
@@ -453,7 +454,7 @@ func (c *candidate) use(s *search, spare int64) {
 	}
 	keep, grads := c.keep, c.grads
 	if grads == 0 && !c.pinned {
-		c.fill(spare)
+		c.fillBy(c.state, spare)
 	}
 	if c.keep == keep {
 		c.fillGrads(s, spare)

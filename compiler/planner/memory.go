@@ -19,7 +19,8 @@ type class struct {
 	placement string
 	grouped   bool // several groups
 	half      bool
-	tight     tight
+	slots     slots
+	long      int64 // micro-batches of a group, where they are too few to grow
 }
 
 // growth is the memory of a class with no state on the device beside what streams through: of
@@ -36,9 +37,18 @@ type growth struct {
 // inputs may take the most.
 const few = 2
 
+// shortTasks is how many tasks a short step may have that has more than few micro-batches a group: what it takes and how
+// long it takes is then as it is in the whole step, or nearer to it.
+const shortTasks = 1000
+
+// short is the micro-batches of a group in a short step.
+func (a *arrangement) short() int64 {
+	return min(a.perGroup(), max(few, shortTasks/(min(a.groups, 2)*int64(max(1, a.v.perMicro)))))
+}
+
 // grow measures a class of a variant, each part when it is first asked for.
 func (s *search) grow(c *candidate) *growth {
-	k := class{c.placement, c.groups > 1, c.half, c.tight}
+	k := class{c.placement, c.groups > 1, c.half, c.slots, min(c.perGroup(), few+1)}
 	x, a := *c, *c.arrangement
 	x.arrangement = &a
 	x.keep, x.weights, x.grads, x.save, x.saved, x.values = 0, 0, 0, "none", 0, values{}
@@ -147,11 +157,14 @@ func (s *search) estimated(c *candidate) (memory, bool) {
 		all, none := g.allTwo.plus(g.allMore.times(more)), g.two.plus(g.more.times(more))
 		m = m.plus(all.minus(none).part(int64(c.saved), int64(max(1, c.layers()))))
 	}
-	return m.plus(c.placed()), true
+	if s.careful {
+		return m.plus(c.placed(c.state)), true
+	}
+	return m.plus(c.placed(c.adds)), true
 }
 
 // placed is what state, weights and gradients on the device add there and take from the host.
-func (c *candidate) placed() memory {
+func (c *candidate) placed(adds func(x slab) int64) memory {
 	var m memory
 	whole := c.v.clip || c.groups > 1
 	grad := int64(4)
@@ -169,7 +182,7 @@ func (c *candidate) placed() memory {
 			if largest = max(largest, passes); c.pinned {
 				continue
 			}
-			m.device += c.state(x)
+			m.device += adds(x)
 			if x.frozen {
 				m.host -= x.elems * c.v.weight
 				continue
@@ -201,11 +214,11 @@ func (c *candidate) placed() memory {
 // measured is a candidate's memory, from a small step with everything in its place.
 func (s *search) measured(c *candidate) (memory, bool) {
 	g := s.grow(c)
-	m, ok := s.smallStep(c, min(c.perGroup(), few))
+	m, ok := s.smallStep(c, c.short())
 	if !ok || !g.ok {
 		return m, false
 	}
-	more := max(0, c.perGroup()-few)
+	more := c.perGroup() - c.short()
 	each := g.more
 	if c.save == "auto" && g.saves {
 		each = each.plus(g.allMore.minus(g.more).part(int64(c.saved), int64(max(1, c.layers()))))

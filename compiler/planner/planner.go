@@ -112,6 +112,7 @@ type search struct {
 	coarseOf   map[string]float64 // what was simulated by short steps, by variant and options
 	considered int
 	feasible   bool // only whether anything fits is asked
+	careful    bool // state on the device is counted as if nothing were left out for it
 	first      *compiler.Prepared
 	only       int64 // rows of a micro-batch where pins say it; else 0
 	sizes      map[string]memory

@@ -19,7 +19,7 @@ import (
 // values are what a candidate keeps of what its variant would make again.
 type values struct {
 	kept   int // layers that do not recompute
-	hosted int // those of them, the first ones, whose values wait on the host
+	hosted int // those of them, the first ones, whose values wait on the host: fewer than are kept, since backward begins with the last
 }
 
 // lowered is a variant with some layers that do not recompute.
@@ -71,11 +71,15 @@ func (c *candidate) again() string {
 		return strconv.Itoa(n - c.kept)
 	}
 	var out []string
-	front := n - (c.kept - c.hosted)
+	// What waits on the host passes through the same memory, which is free when the copy has ended: it comes from
+	// layers that lie as far apart as they can.
+	front, apart := n-(c.kept-c.hosted)+1, 0
 	for i, name := range c.v.remade.layers[:front] {
-		if (i+1)*c.hosted/front == i*c.hosted/front {
-			out = append(out, name)
+		if i == apart*(front-1)/c.hosted {
+			apart++
+			continue
 		}
+		out = append(out, name)
 	}
 	return ir.JoinNames(out)
 }
@@ -116,26 +120,37 @@ func (c *candidate) keepMost(spare int64) {
 	c.kept = max(c.kept, c.hosted+int(min(int64(len(c.v.remade.layers)-c.hosted), max(0, spare)/each)))
 }
 
-// host lets the values of n layers wait on the host, as far as its memory goes; false where that is of none.
-func (c *candidate) host(n int, spare int64) bool {
+// host lets the values of as many layers wait on the host as make a step the fastest by estimate, with what room is left on
+// the device filled with state; false where that is of none. The device and the host have so many bytes to spare.
+func (c *candidate) host(s *search, spare memory) bool {
 	each := max(1, c.v.remade.bytes*c.perGroup())
-	n = min(n, len(c.v.remade.layers)-1, int(max(0, spare)/each))
-	c.kept, c.hosted = n+1, n
-	return n > 0
+	most := int(min(int64(len(c.v.remade.layers)-1), max(0, spare.host)/each))
+	var best candidate
+	try := func(n int) {
+		x := *c
+		x.hosted, x.kept = n, n+1
+		x.fill(spare.device - each)
+		if x.estimate(s); best.arrangement == nil || x.seconds < best.seconds {
+			best = x
+		}
+	}
+	step := max(1, most/hostedSteps)
+	for n := step; n <= most && each <= spare.device; n += step {
+		try(n)
+	}
+	for n, end := best.hosted-step+1, min(most+1, best.hosted+step); step > 1 && best.hosted > 0 && n < end; n++ {
+		try(n)
+	}
+	c.values = best.values
+	return c.hosted > 0
 }
+
+// hostedSteps is how many numbers of layers are tried coarsely.
+const hostedSteps = 32
 
 // hosts reports whether values of a candidate may wait on the host.
 func (s *search) hosts(c *candidate) bool {
 	return c.placement == "stream" && c.v.every == 1 && !s.pinned("save-values") && s.m.Target != "cpu"
-}
-
-// linkLayers is of how many layers the values can cross the link while the step computes.
-func (c *candidate) linkLayers(s *search) int {
-	micros := float64(c.v.micros)
-	link := min(s.m.Link.Both.Value, s.m.Link.H2D.Value)
-	_, learn := c.streamed()
-	busy := float64(c.groups)*float64(c.v.weight)*float64(learn)/link + float64(c.saved)/float64(max(1, c.layers()))*float64(c.v.input)*micros/link
-	return int((micros*c.v.forward - busy) * link / (float64(c.v.remade.bytes) * micros))
 }
 
 // spare is what a memory leaves of the device; on a CPU, whose memory is one, of the host.
@@ -167,11 +182,8 @@ func (s *search) withValues(c *candidate, m memory) []*candidate {
 		add(x)
 	}
 	if s.hosts(c) {
-		for _, part := range []int{1, 2} {
-			x := *c
-			if x.host(c.linkLayers(s)*3/4/part, host) && x.keeps().device*x.perGroup() <= spare {
-				add(x)
-			}
+		if x := *c; x.host(s, memory{spare, host}) {
+			add(x)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *candidate) int { return cmp.Compare(a.kept, b.kept) })
