@@ -10,8 +10,8 @@ import (
 
 // Plan makes a plan of a file, for what looks at plans: the cost model and the views. It has
 // the tasks with their lanes, waits, buffers and work, the buffers and arenas, and the names of
-// slabs, units and templates; it cannot run, because bindings and parameters are not in the
-// file. Its order is verified: a wait that is gone is an error. FileOf of it gives the file again, but for what the file says about memory by purpose.
+// slabs, units and templates; it cannot run, because bindings, but for which gradients are added to, and
+// parameters are not in the file. Its order is verified: a wait that is gone is an error. FileOf of it gives the file again, but for what the file says about memory by purpose.
 func (f *File) Plan() (*plan.Plan, error) {
 	p := &plan.Plan{
 		Model: f.Model, NumParams: f.Params, Placement: f.Placement, Source: f.Source, Target: f.Target, Compiler: f.Compiler,
@@ -147,6 +147,13 @@ func (b *planOf) task(x *FileTask) (plan.Task, error) {
 	}
 	if t.Writes, err = b.ids(x.Writes); err != nil {
 		return t, err
+	}
+	for i, k := range x.Adds {
+		if k < 0 || k >= plan.MaxSlabs || i > 0 && k <= x.Adds[i-1] || t.Kind != plan.Compute {
+			return t, fmt.Errorf("adds to the gradients %d", x.Adds)
+		}
+		t.Bind.Add = append(t.Bind.Add, make([]bool, k+1-len(t.Bind.Add))...)
+		t.Bind.Add[k] = true
 	}
 	if x.Src != "" {
 		ends, err := b.ids([]string{x.Src, x.Dst})

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,10 @@ func TestPlanOfBadFile(t *testing.T) {
 		}, "nothing orders it after task"},
 		{func(f *File) { f.Results = []int{-1} }, "results come from task -1"},
 		{func(f *File) { f.Tasks[3].List = "decode" }, "in parts"},
+		{func(f *File) { f.Tasks[0].Adds = []int{0} }, "adds to the gradients [0]"}, // a copy
+		{func(f *File) { backward(f).Adds = []int{1, 1} }, "adds to the gradients [1 1]"},
+		{func(f *File) { backward(f).Adds = []int{-1} }, "adds to the gradients [-1]"},
+		{func(f *File) { backward(f).Adds = []int{plan.MaxSlabs} }, "adds to the gradients"},
 	} {
 		f, err := Parse(good)
 		if err != nil {
@@ -99,4 +104,9 @@ func TestPlanOfBadFile(t *testing.T) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
+}
+
+// backward is a task that makes gradients.
+func backward(f *File) *FileTask {
+	return &f.Tasks[slices.IndexFunc(f.Tasks, func(x FileTask) bool { return x.Func == plan.Backward.String() })]
 }

@@ -123,25 +123,27 @@ type FileBuffer struct {
 // as Micro is for what belongs to no micro-batch. Bytes are those a copy moves, else those
 // the task reads and writes.
 type FileTask struct {
-	ID       int        `json:"id"`
-	List     string     `json:"list"`
-	Kind     string     `json:"kind"`
-	Func     string     `json:"func,omitempty"`
-	Lane     string     `json:"lane"`
-	Layer    int        `json:"layer"`
-	Micro    int        `json:"micro"`
-	Unit     string     `json:"unit,omitempty"`
-	Slab     string     `json:"slab,omitempty"`
-	Template string     `json:"template"`
-	Step     int        `json:"step"` // 0: the list's own step, -1: the step before
-	Span     string     `json:"span,omitempty"`
-	Reads    []string   `json:"reads"`
-	Writes   []string   `json:"writes"`
-	Src      string     `json:"src,omitempty"`
-	Dst      string     `json:"dst,omitempty"`
-	Waits    []FileWait `json:"waits"`
-	FLOPs    int64      `json:"flops"`
-	Bytes    int64      `json:"bytes"`
+	ID       int      `json:"id"`
+	List     string   `json:"list"`
+	Kind     string   `json:"kind"`
+	Func     string   `json:"func,omitempty"`
+	Lane     string   `json:"lane"`
+	Layer    int      `json:"layer"`
+	Micro    int      `json:"micro"`
+	Unit     string   `json:"unit,omitempty"`
+	Slab     string   `json:"slab,omitempty"`
+	Template string   `json:"template"`
+	Step     int      `json:"step"` // 0: the list's own step, -1: the step before
+	Span     string   `json:"span,omitempty"`
+	Reads    []string `json:"reads"`
+	Writes   []string `json:"writes"`
+	Src      string   `json:"src,omitempty"`
+	Dst      string   `json:"dst,omitempty"`
+	// Adds are the places, among the slabs of the template, of those whose gradient the task adds to.
+	Adds  []int      `json:"adds,omitempty"`
+	Waits []FileWait `json:"waits"`
+	FLOPs int64      `json:"flops"`
+	Bytes int64      `json:"bytes"`
 }
 
 // FileWait names a task that must be done before: of the same list, or with Back = 1 the task
@@ -246,6 +248,11 @@ func fileTask(p *plan.Plan, t *plan.Task, recorders [plan.NumLists][]int) FileTa
 	}
 	for _, id := range t.Writes {
 		x.Writes = append(x.Writes, p.Buffers[id].Name)
+	}
+	for i, add := range t.Bind.Add {
+		if add && t.Kind == plan.Compute {
+			x.Adds = append(x.Adds, i)
+		}
 	}
 	if t.Src != plan.NoBuf {
 		x.Src, x.Dst = p.Buffers[t.Src].Name, p.Buffers[t.Dst].Name

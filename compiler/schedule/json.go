@@ -144,6 +144,18 @@ func (w *jsonWriter) task(t *FileTask) {
 	w.strs("writes", t.Writes)
 	w.some("src", t.Src)
 	w.some("dst", t.Dst)
+	for i, k := range t.Adds {
+		if i == 0 {
+			w.key("adds")
+			w.raw("[")
+		} else {
+			w.raw(",")
+		}
+		w.out = strconv.AppendInt(w.out, int64(k), 10)
+		if i+1 == len(t.Adds) {
+			w.raw("]")
+		}
+	}
 	w.key("waits")
 	w.raw("[")
 	for i, x := range t.Waits {
