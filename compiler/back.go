@@ -19,7 +19,9 @@ import (
 // ready checks what only compiling needs: a batch and a sequence length, and options that
 // are words.
 func ready(s *state) {
-	front.Ready(s.front)
+	if !s.reuses() {
+		front.Ready(s.front)
+	}
 	word := func(flag, got string, want ...string) {
 		if got != "" && !slices.Contains(want, got) {
 			s.diags.Errorf("MT0403", source.Span{}, "`--%s %s` is not one of %s", flag, got, strings.Join(want, ", ")).

@@ -160,6 +160,9 @@ func values(m *ir.Model) []plan.Value {
 
 // modelHash is the identity in brief.
 func modelHash(s *state) string {
+	if s.modelHash != "" {
+		return s.modelHash
+	}
 	sum := sha256.Sum256([]byte(s.identity))
 	return hex.EncodeToString(sum[:])[:16]
 }

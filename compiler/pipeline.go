@@ -24,11 +24,15 @@ type state struct {
 	front *front.State
 	until string // name of the first pass that is left out; "": none
 	known bool   // the text was compiled before: what no program depends on is left out
+	keep  bool   // model is to be kept, for other options
+	// model is as it is before options shape it; of a known text it stands for all passes before.
+	model *ir.Model
 
-	identity string // what a checkpoint depends on
-	foreign  []plan.Foreign
-	family   plan.Family
-	lowering *lower.Lowering
+	identity  string // what a checkpoint depends on
+	modelHash string // of the identity, where it is known
+	foreign   []plan.Foreign
+	family    plan.Family
+	lowering  *lower.Lowering
 
 	// check runs the front half on other text, nil when that has errors.
 	check func(Options) *ir.Model
@@ -137,13 +141,20 @@ func (s *state) run(back bool) (*Result, error) {
 			Hint("%s", front.DidYouMean(o.DumpAfter, names))
 		return s.res, diags.Err()
 	}
+	shaping := slices.IndexFunc(pipeline, func(p pass) bool { return p.Name == "recompute" }) // the first pass that options shape
+	if s.reuses() {
+		s.res.Model = s.model.Copy()
+	}
 	for i := range pipeline {
 		p := &pipeline[i]
 		if p.Back && !back || s.until == p.Name {
 			break
 		}
-		if s.known && (p.Name == "weights" || p.Name == "identity") {
+		if s.known && (p.Name == "weights" || p.Name == "identity") || i < shaping && s.reuses() && p.Name != "ready" {
 			continue
+		}
+		if i == shaping && s.keep {
+			s.model = s.res.Model.Copy()
 		}
 		if err := ctx.Err(); err != nil {
 			return s.res, err
@@ -158,6 +169,9 @@ func (s *state) run(back bool) (*Result, error) {
 	}
 	return s.res, diags.Err()
 }
+
+// reuses reports whether the passes before options shape the model were run for it already.
+func (s *state) reuses() bool { return s.known && s.model != nil }
 
 // guard runs one pass and turns a panic into a diagnostic: a bug of the compiler must not
 // look like one of the text, nor end the process without saying where it happened. It is

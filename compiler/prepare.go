@@ -1,8 +1,11 @@
 package compiler
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/compiler/schedule"
@@ -14,34 +17,62 @@ import (
 // the planner tries many. MicroBatch, Recompute, Prefill, and what names and sizes the model
 // are settled; the other options are each plan's.
 type Prepared struct {
-	s     *state
-	short *shortPlans
+	s   *state
+	all *prepared
 }
 
-// shortPlans is the memory of plans that are made to be looked at, of a model and all ways to prepare it.
-type shortPlans struct{ plan, draft schedule.Memory }
+// prepared is what all ways share to prepare a model.
+type prepared struct {
+	ways        []*Prepared
+	plan, draft schedule.Memory // of plans that are made to be looked at
+}
 
 // Prepare runs the passes before the schedule. What it leaves out, because no plan's shape
 // depends on it, is the identity of families and the verifier: a plan that is kept is compiled.
 func Prepare(ctx context.Context, o Options, diags *diag.List) (*Prepared, error) {
 	o.DumpAfter = ""
-	s := &state{ctx: ctx, opts: o, diags: diags, res: &Result{}, until: "schedule"}
+	s := &state{ctx: ctx, opts: o, diags: diags, res: &Result{}, until: "schedule", keep: true}
 	if _, err := s.run(true); err != nil {
 		return nil, err
 	}
-	return &Prepared{s, new(shortPlans)}, nil
+	s.modelHash = modelHash(s)
+	return &Prepared{s, &prepared{}}, nil
 }
 
 // Again prepares the same model with another MicroBatch or Recompute. What was found out about
-// the text is not found out again.
+// the text is not found out again, and nothing is where the options come to the same.
 func (p *Prepared) Again(o Options) (*Prepared, error) {
 	o.DumpAfter = ""
+	for _, q := range p.all.ways {
+		if sameProgram(o, q.s.opts) {
+			return q, nil
+		}
+	}
 	s := &state{ctx: p.s.ctx, opts: o, diags: &diag.List{}, res: &Result{}, until: "schedule", known: true}
+	if sameText(o, p.s.opts) {
+		s.model = p.s.model
+	}
 	if _, err := s.run(true); err != nil {
 		return nil, err
 	}
-	s.identity = p.s.identity
-	return &Prepared{s, p.short}, nil
+	s.identity, s.modelHash, s.model = p.s.identity, p.s.modelHash, p.s.model
+	q := &Prepared{s, p.all}
+	p.all.ways = append(p.all.ways, q)
+	return q, nil
+}
+
+// sameProgram reports whether options come to the same program: how many layers backward visits together is the
+// schedule's, once it is more than one.
+func sameProgram(a, b Options) bool {
+	if min(a.InputEvery, b.InputEvery) >= 2 && max(a.InputEvery, b.InputEvery) <= 3 { // more may be too many
+		a.InputEvery = b.InputEvery
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// sameText reports whether options choose the same model of the same text, for the same target.
+func sameText(a, b Options) bool {
+	return a.ReadFile == nil && b.ReadFile == nil && a.Path == b.Path && bytes.Equal(a.Text, b.Text) && a.Model == b.Model && a.Preset == b.Preset && slices.Equal(a.Set, b.Set) && a.Target == b.Target
 }
 
 // Program is the lowered model.
@@ -61,13 +92,13 @@ func (p *Prepared) Plan(o Options, rows int64) (*plan.Plan, error) {
 // Short is Plan for one that is looked at and dropped: the tasks of a plan are there until the next one is made so, of the same
 // model however it is prepared.
 func (p *Prepared) Short(o Options, rows int64) (*plan.Plan, error) {
-	return p.make(o, rows, schedule.Build, &p.short.plan)
+	return p.make(o, rows, schedule.Build, &p.all.plan)
 }
 
 // Draft is Plan without the waits of tasks: it says what a plan takes of memory, and costs half as much. Its tasks are there
 // until the next draft.
 func (p *Prepared) Draft(o Options, rows int64) (*plan.Plan, error) {
-	return p.make(o, rows, schedule.Draft, &p.short.draft)
+	return p.make(o, rows, schedule.Draft, &p.all.draft)
 }
 
 func (p *Prepared) make(o Options, rows int64, build func(*ir.Program, schedule.Options) (*plan.Plan, error), memory *schedule.Memory) (*plan.Plan, error) {
