@@ -42,9 +42,9 @@ func (b *builder) slabSquares(slab int, list []*inst, after [][]*inst) {
 	done := make([]int, (layout.Elems+squares.Block-1)/squares.Block) // the launch behind which a block is complete
 	for k, i := range layout.Weights {
 		w := b.t.Graph.Weights[i]
-		at, n := layout.Offs[k], w.Shape.Elems()
+		at, n, by := layout.Offs[k], w.Shape.Elems(), last[b.dw[w]]
 		for x := at / squares.Block; x <= (at+n-1)/squares.Block; x++ {
-			done[x] = max(done[x], last[b.dw[w]])
+			done[x] = max(done[x], by)
 		}
 	}
 	for i, ranges := range readyBlocks(done, len(list), flushElems/squares.Block) {

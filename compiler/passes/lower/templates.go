@@ -1,9 +1,8 @@
 package lower
 
 import (
-	"fmt"
+	"math"
 	"strconv"
-	"strings"
 
 	"github.com/megatrain/mtc/compiler/ir"
 	"github.com/megatrain/mtc/lang/diag"
@@ -91,71 +90,97 @@ func unusedName(name string, taken map[string]bool) string {
 
 // templateKey writes down everything that shapes a unit's functions.
 func templateKey(u *ir.Unit, b *binding, f *flow) string {
-	var s strings.Builder
 	g := u.Graph
-	fmt.Fprintf(&s, "head=%v keep=%v din=%v dout=%v\n", u.Kind == ir.HeadUnit, g.NoRecompute, f.din[u], f.dout[u])
-	number := map[*ir.Value]int{}
+	s := make(keyText, 0, 4096)
+	s = s.flag(u.Kind == ir.HeadUnit).flag(g.NoRecompute)
+	for _, mode := range f.din[u] {
+		s = s.int(int64(mode))
+	}
+	s = s.word("dout")
+	for _, yes := range f.dout[u] {
+		s = s.flag(yes)
+	}
+	number := make(map[*ir.Value]int, len(g.Inputs)+len(g.Nodes))
 	for _, v := range g.Inputs {
 		number[v] = len(number)
-		fmt.Fprintf(&s, "in %s\n", typeKey(v.Type))
+		s = s.word("in").typ(v.Type)
 	}
-	slot := map[*ir.Weight]int{}
+	slot := make(map[*ir.Weight]int, len(g.Weights))
 	for i, w := range g.Weights {
 		slot[w] = i
-		fmt.Fprintf(&s, "weight %v frozen=%t\n", dims(w.Shape), w.Frozen)
+		s = s.word("weight").dims(w.Shape).flag(w.Frozen)
 	}
 	for _, l := range b.layouts {
-		fmt.Fprintf(&s, "slab %v %v %d\n", l.Weights, l.Offs, l.Elems)
+		s = s.word("slab").int(l.Elems)
+		for i, w := range l.Weights {
+			s = s.int(int64(w)).int(l.Offs[i])
+		}
 	}
 	for _, n := range g.Nodes {
 		c := n.Call
-		s.WriteString(c.Def.Name)
+		s = s.word("node").word(c.Def.Name)
 		for i, v := range n.Inputs {
-			fmt.Fprintf(&s, " %s=%d", c.Inputs[i], number[v])
+			s = s.word(c.Inputs[i]).int(int64(number[v]))
 		}
+		s = s.word("of")
 		for i, w := range n.Weights {
-			fmt.Fprintf(&s, " %s=w%d", c.Weights[i].Name, slot[w])
+			s = s.word(c.Weights[i].Name).int(int64(slot[w]))
 		}
 		number[n.Out] = len(number)
-		fmt.Fprintf(&s, " -> %s", typeKey(c.Out))
+		s = s.word("to").typ(c.Out)
 		for _, list := range [][]op.Operand{c.Saved, c.State} {
 			for _, o := range list {
-				fmt.Fprintf(&s, " %s %s", o.Name, typeKey(o.Type))
+				s = s.word(o.Name).typ(o.Type)
 			}
 		}
 		for _, t := range c.Tables {
-			s.WriteString(" " + tableKey(c, t))
+			s = s.table(c, t)
 		}
-		s.WriteString(constsKey(c.Consts) + "\n")
+		s = s.consts(c.Consts)
 	}
 	for _, v := range g.Outputs {
-		fmt.Fprintf(&s, "out %d\n", number[v])
+		s = s.word("out").int(int64(number[v]))
 	}
-	return s.String()
+	return string(s)
 }
 
-func typeKey(t tensor.Type) string { return fmt.Sprint(t.DType, dims(t.Shape)) }
+// keyText is a text that says the same of two things only where they are the same.
+type keyText []byte
 
-// dims are the sizes without names, which do not matter to a launch.
-func dims(s tensor.Shape) []int64 {
-	out := make([]int64, len(s))
-	for i, d := range s {
-		out[i] = d.N
+// word appends one, which ends where it ends.
+func (k keyText) word(s string) keyText { return append(append(k, s...), 0) }
+
+func (k keyText) int(n int64) keyText { return append(strconv.AppendInt(k, n, 10), ' ') }
+
+func (k keyText) flag(yes bool) keyText {
+	if yes {
+		return append(k, '+')
 	}
-	return out
+	return append(k, '-')
 }
 
-func constsKey(list []op.Const) string {
-	var s strings.Builder
+// dims appends the sizes without names, which do not matter to a launch.
+func (k keyText) dims(s tensor.Shape) keyText {
+	for _, d := range s {
+		k = k.int(d.N)
+	}
+	return append(k, ';')
+}
+
+func (k keyText) typ(t tensor.Type) keyText { return k.int(int64(t.DType)).dims(t.Shape) }
+
+func (k keyText) consts(list []op.Const) keyText {
 	for _, c := range list {
-		fmt.Fprintf(&s, " %s=%d:%d:%x:%t", c.Field, c.Kind, c.Int, c.Float, c.Bool)
+		k = k.word(c.Field).int(int64(c.Kind)).int(c.Int).int(int64(math.Float64bits(c.Float))).flag(c.Bool).word(c.Str)
 	}
-	return s.String()
+	return append(k, ';')
 }
 
-func tableKey(c *op.Call, t op.Table) string {
-	return c.Def.Name + "." + t.Func + typeKey(t.Type) + constsKey(t.Consts)
+func (k keyText) table(c *op.Call, t op.Table) keyText {
+	return k.word(c.Def.Name).word(t.Func).typ(t.Type).consts(t.Consts)
 }
+
+func tableKey(c *op.Call, t op.Table) string { return string(keyText(nil).table(c, t)) }
 
 // addTables gives each different constant table of a graph a place in the program.
 func (l *Lowering) addTables(g *ir.Graph) {
