@@ -315,7 +315,7 @@ func (c *candidate) fuss() int {
 		return 0
 	}
 	n := 1
-	for _, yes := range []bool{c.save != "none", c.hosted > 0, c.weights > 0, c.grads > 0, c.groups > 1} {
+	for _, yes := range []bool{c.save != "none", c.hosted > 0, c.weights > 0, c.grads > 0, c.groups > 1, c.slots != slots{}} {
 		if yes {
 			n++
 		}
