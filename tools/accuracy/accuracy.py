@@ -69,6 +69,8 @@ CASES = {
         "7b-80": ("qwen2.5-7b", [*SEVEN, "--device-memory", "80GiB"], 4, 2, 90),
         "7b-values": ("qwen2.5-7b", [*SEVEN, "--device-memory", "80GiB", "--host-memory", "120GiB", "--save-values", "3",
                       "--recompute", ",".join(f"layer[{i}]" for i in range(27) if i not in (6, 13, 20))], 4, 2, 90),
+        # Weights cross for each of eight groups, whose gradients the host adds up.
+        "7b-batch": ("qwen2.5-7b", [*H200, *batch(65536, 4096), "--device-memory", "40GiB", "--micro-batch", "2", "--order", "batch"], 4, 2, 90),
         "14b-pinned": ("qwen2.5-14b", ["--target", "cuda", *batch(65536), "--device-memory", "138GiB", "--placement", "stream", "--recompute", "all", "--micro-batch", "8",
                        "--host-slots", "2", "--grad-home", "device", "--input-every", "2", "--resident", FIRST14, "--set", "train.clip=1.0"], 4, 2, 150),
     },
