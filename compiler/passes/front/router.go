@@ -166,6 +166,11 @@ func (r *routerCheck) share(pool int64) {
 		tokens, what = m.Seq, "a sequence"
 	}
 	r.single("rate", rate, at)
+	if m.Train != nil && m.Train.Documents && pool == moe.Sequence {
+		r.s.errorf(codeRange, at, "with `documents = packed` a sequence holds several documents, and experts would choose among all of them").
+			Hint("`documents = rows` keeps them apart; a pool of `micro` or `step` is one of many documents anyway")
+		r.ok = false
+	}
 	if tokens > 0 && rate*float64(tokens) < 1 && r.ok {
 		r.s.errorf(codeRange, at, "a rate of %s gives an expert less than one of the %d tokens of %s", v, tokens, what).
 			Hint("`rate` times the tokens is at least 1: take a higher rate or a larger pool")
