@@ -13,7 +13,16 @@ import (
 // what holds for the first holds for them; the verifier checks it. Returns the end of the
 // region.
 func place(p *plan.Plan, class []Class, arena int, c Class, base int64, list plan.Range) int64 {
-	last := lifetimes(p, class, arena, c, list)
+	mine := make([]bool, len(p.Buffers))
+	some := false
+	for i := 1; i < len(p.Buffers); i++ {
+		mine[i] = p.Buffers[i].Arena == arena && class[i] == c
+		some = some || mine[i]
+	}
+	if !some { // most arenas have none, and lists are long
+		return base
+	}
+	last := lifetimes(p, mine, list)
 	free := freeList{}
 	top := base
 	placed := make([]bool, len(p.Buffers))
@@ -35,11 +44,10 @@ func place(p *plan.Plan, class []Class, arena int, c Class, base int64, list pla
 		dead = dead[:0]
 		for _, ids := range [2][]plan.BufID{t.Writes, t.Reads} {
 			for _, id := range ids {
-				b := &p.Buffers[id]
-				if b.Arena != arena || class[id] != c {
+				if !mine[id] {
 					continue
 				}
-				if !placed[id] {
+				if b := &p.Buffers[id]; !placed[id] {
 					placed[id] = true
 					n := size(b)
 					off, ok := free.take(n, top)
@@ -64,7 +72,7 @@ func place(p *plan.Plan, class []Class, arena int, c Class, base int64, list pla
 	}
 	// A buffer that no task of the list touches still has an address.
 	for i := 1; i < len(p.Buffers); i++ {
-		if b := &p.Buffers[i]; b.Arena == arena && class[i] == c && !placed[i] {
+		if b := &p.Buffers[i]; mine[i] && !placed[i] {
 			b.Off = top
 			top += size(b)
 		}
@@ -82,8 +90,8 @@ type cooling struct {
 	buffers []plan.BufID
 }
 
-// lifetimes returns, for each buffer of the class, the last task of its first use.
-func lifetimes(p *plan.Plan, class []Class, arena int, c Class, list plan.Range) []int {
+// lifetimes returns, for each buffer that is marked, the last task of its first use.
+func lifetimes(p *plan.Plan, mine []bool, list plan.Range) []int {
 	last := make([]int, len(p.Buffers))
 	over := make([]bool, len(p.Buffers))
 	for i := range last {
@@ -93,7 +101,7 @@ func lifetimes(p *plan.Plan, class []Class, arena int, c Class, list plan.Range)
 		t := &p.Tasks[i]
 		touch := func(id plan.BufID, fresh bool) {
 			switch {
-			case p.Buffers[id].Arena != arena || class[id] != c || over[id]:
+			case !mine[id] || over[id]:
 			case fresh && last[id] >= 0:
 				over[id] = true
 			default:
