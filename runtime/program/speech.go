@@ -124,7 +124,7 @@ func (s *speech) chat(system, user string) ([]int32, error) {
 		return nil, err
 	}
 	if end := t.TurnEnd(); end != "" {
-		if ids := s.tok.Encode(end); !s.tok.Special(ids[0]) {
+		if ids := s.tok.Encode(end); len(ids) == 0 || !s.tok.Special(ids[0]) {
 			s.turnEnd = end
 		}
 	}
