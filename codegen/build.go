@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/fault"
 )
 
@@ -73,9 +74,19 @@ func build(ctx context.Context, dir, model, tags string, env []string) (string, 
 	cmd := exec.CommandContext(ctx, tool, "build", "-mod=mod", "-buildvcs=false", "-tags="+tags, "-o", binary, ".")
 	cmd.Dir = dir
 	cmd.Env = append(buildEnv(os.Environ()), env...)
+	// An interrupted toolchain leaves its temporary files. Where there can be no folder for them it says why.
+	place, name := os.TempDir(), "TMPDIR"
+	if own := os.Getenv("GOTMPDIR"); own != "" {
+		place, name = own, "GOTMPDIR"
+	}
+	if tmp, err := aside.Make(place, "mtc-go-"); err == nil {
+		defer tmp.Remove()
+		if path, err := filepath.Abs(tmp.Path); err == nil {
+			cmd.Env = append(cmd.Env, name+"="+path)
+		}
+	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	// An interrupted toolchain removes its temporary files.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
@@ -123,6 +134,7 @@ var causes = []struct {
 		"the toolchain needs about 1 GB of memory: end what else takes it, or raise this process's limit (`ulimit -v unlimited`; of a container, its memory)",
 	},
 	{[]string{"requires go >=", "toolchain not available", "unknown GOEXPERIMENT", "must match format"}, "install Go 1.26 or later"},
+	{[]string{"cannot find GOROOT"}, "set GOROOT to the folder of the Go toolchain; it finds that by itself where /proc is mounted"},
 	{[]string{"creating work dir"}, "the Go toolchain works in a folder for temporary files: set TMPDIR, or GOTMPDIR, to one that can be written"},
 	{
 		[]string{"GOCACHE is not defined", "cache not found", "could not create module cache", "failed to initialize build cache", "permission denied", "read-only file system"},

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"context"
 	"errors"
 	"go/parser"
 	"go/token"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/megatrain/mtc/compiler"
 )
@@ -127,6 +129,37 @@ func TestWhatStopsTheToolchain(t *testing.T) {
 		if !errors.As(err, &e) || !e.Machine || !strings.Contains(e.Hint, c.hint) {
 			t.Errorf("%s: %v\nhelp: %s", c.says, err, e.Hint)
 		}
+	}
+}
+
+// TestAnInterruptedBuildLeavesNothing: the toolchain does not remove its temporary files then.
+func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the fake `go` is a script of a shell")
+	}
+	tools, tmp := t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\nmkdir -p \"$TMPDIR/go-build1/b001\"\necho x >\"$TMPDIR/go-build1/b001/a.out\"\n: >" + filepath.Join(tools, "began") + "\nexec sleep 600\n"
+	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", tools+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	t.Setenv("GOTMPDIR", "")
+	t.Setenv("TMPDIR", tmp)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for {
+			if _, err := os.Stat(filepath.Join(tools, "began")); err == nil || t.Context().Err() != nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if _, err := Build(ctx, t.TempDir(), "nano"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }
 
