@@ -13,8 +13,10 @@ import (
 	"github.com/megatrain/mtc/runtime/ops/crossentropy"
 	"github.com/megatrain/mtc/runtime/ops/embed"
 	"github.com/megatrain/mtc/runtime/ops/fill"
+	"github.com/megatrain/mtc/runtime/ops/gelu"
 	"github.com/megatrain/mtc/runtime/ops/layernorm"
 	"github.com/megatrain/mtc/runtime/ops/linear"
+	"github.com/megatrain/mtc/runtime/ops/qkrope"
 	"github.com/megatrain/mtc/runtime/ops/rmsnorm"
 	"github.com/megatrain/mtc/runtime/ops/rope"
 	"github.com/megatrain/mtc/runtime/ops/swiglu"
@@ -75,8 +77,8 @@ func checkBig(m *memory, only string) error {
 }
 
 // byRows checks a launch whose operands have rows of bigD activations: n read, k written. stats
-// are two f32 for each row.
-func byRows(name string, n, k int, launch func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int)) bigCase {
+// are two f32 for each row, or for each of per groups of one.
+func byRows(name string, n, k, per int, launch func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int)) bigCase {
 	return bigCase{name, func(m *memory) (pairs [][3]any) {
 		row := bigD * m.act
 		rows := int64(*bigElems/bigD + 100)
@@ -92,10 +94,10 @@ func byRows(name string, n, k int, launch func(q device.Queue, in, out []device.
 		}
 		var stats [2][2]device.Ptr
 		for i := range stats {
-			stats[0][i], stats[1][i] = m.f32(rows), m.f32(tail)
-			pairs = append(pairs, [3]any{stats[0][i].At((rows - tail) * 4), stats[1][i], int64(4 * tail)})
-			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[0][i], N: int(rows), Value: -1})
-			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[1][i], N: tail, Value: -1})
+			stats[0][i], stats[1][i] = m.f32(rows*int64(per)), m.f32(int64(tail*per))
+			pairs = append(pairs, [3]any{stats[0][i].At((rows - tail) * int64(4*per)), stats[1][i], int64(4 * tail * per)})
+			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[0][i], N: int(rows) * per, Value: -1})
+			fill.Forward(m.queue, fill.ForwardArgs{Y: stats[1][i], N: tail * per, Value: -1})
 		}
 		launch(m.queue, in, out, stats[0], int(rows))
 		launch(m.queue, inTail, outShort, stats[1], tail)
@@ -105,22 +107,31 @@ func byRows(name string, n, k int, launch func(q device.Queue, in, out []device.
 
 func bigCases() []bigCase {
 	return []bigCase{
-		byRows("add", 2, 1, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
+		byRows("add", 2, 1, 1, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
 			add.Forward(q, add.ForwardArgs{A: in[0], B: in[1], Y: out[0], Rows: rows, D: bigD})
 		}),
-		byRows("swiglu, backward", 3, 2, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
+		byRows("swiglu, backward", 3, 2, 1, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
 			swiglu.Backward(q, swiglu.BackwardArgs{Gate: in[0], UP: in[1], DY: in[2], DGate: out[0], DUP: out[1], Rows: rows, D: bigD})
 		}),
-		byRows("rmsnorm", 1, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
+		byRows("rmsnorm", 1, 1, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
 			rmsnorm.Forward(q, rmsnorm.ForwardArgs{X: in[0], Y: out[0], Inv: stats[0], Rows: rows, D: bigD, Per: bigD, Eps: 1e-6})
 		}),
-		byRows("rmsnorm, backward", 2, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
+		byRows("rmsnorm, backward", 2, 1, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
 			rmsnorm.Backward(q, rmsnorm.BackwardArgs{X: in[0], DY: in[1], DX: out[0], Inv: stats[0], Rows: rows, D: bigD, Per: bigD, Eps: 1e-6})
 		}),
-		byRows("layernorm", 1, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
+		byRows("layernorm", 1, 1, 1, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
 			layernorm.Forward(q, layernorm.ForwardArgs{X: in[0], Y: out[0], Mean: stats[0], Inv: stats[1], Rows: rows, D: bigD, Eps: 1e-6})
 		}),
-		byRows("rope", 1, 1, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
+		layernormBackward("layernorm, backward", bigD),
+		layernormBackward("layernorm, backward of 1024", 1024),
+		byRows("gelu, backward", 2, 1, 1, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
+			gelu.Backward(q, gelu.BackwardArgs{X: in[0], DY: in[1], DX: out[0], Rows: rows, D: bigD})
+		}),
+		byRows("q and k, norm and rotation", 2, 2, bigD/128, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
+			qkrope.Forward(q, qkrope.ForwardArgs{Q: in[0], K: in[1], YQ: out[0], YK: out[1], Invq: stats[0], Invk: stats[1], CS: in[0].At(-in[0].Off),
+				Rows: rows, Seq: 1, Heads: bigD / 128, KV: bigD / 128, HD: 128, Norm: qkrope.Before, Eps: 1e-6})
+		}),
+		byRows("rope", 1, 1, 1, func(q device.Queue, in, out []device.Ptr, _ [2]device.Ptr, rows int) {
 			// One position for all: the table is the operand's own first row.
 			rope.Forward(q, rope.ForwardArgs{X: in[0], Y: out[0], CS: in[0].At(-in[0].Off), Rows: rows, Seq: 1, D: bigD, HD: 128})
 		}),
@@ -129,6 +140,15 @@ func bigCases() []bigCase {
 		{"linear, bias", bigBias},
 		{"adamw", bigAdamW},
 	}
+}
+
+// layernormBackward takes rows of d, a part of bigD, with sums for the weight, which are not compared.
+func layernormBackward(name string, d int) bigCase {
+	return byRows(name, 2, 1, bigD/d, func(q device.Queue, in, out []device.Ptr, stats [2]device.Ptr, rows int) {
+		// The sums take the place of the first rows of x, which are not computed again.
+		layernorm.Backward(q, layernorm.BackwardArgs{X: in[0], DY: in[1], Mean: stats[0], Inv: stats[1], DX: out[0],
+			DWeight: in[0].At(-in[0].Off), DBias: in[0].At(int64(4*d) - in[0].Off), Rows: rows * bigD / d, D: d})
+	})
 }
 
 func bigLoss(m *memory) [][3]any {
