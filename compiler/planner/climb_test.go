@@ -36,7 +36,7 @@ func TestClimbing(t *testing.T) {
 		{"qwen2.5-72b", "h200", 16, 0, 1536},
 		{"qwen3-moe", "a100-80g", 16, 40, 768},
 		{"mixtral", "h100-sxm", 16, 0, 1024},
-		{"et_moe_d12", "l40s", 128, 6, 0},
+		{"et_moe", "l40s", 128, 6, 0},
 	} {
 		t.Run(fmt.Sprintf("%s %s %d %d", tc.model, tc.machine, tc.rows, tc.device), func(t *testing.T) {
 			o := compiler.Options{

@@ -10,11 +10,11 @@ import (
 // beside those that differ from it in one choice, each fitted into memory anew and simulated by short steps,
 // and the search goes on from the best of them until none is faster.
 const (
-	improveTasks = 90_000 // of the small plans simulated: a second of building
-	improveSmall = 100    // small plans built, to measure and to simulate
-	far          = 1.02   // what is slower than this by estimate, which the best way of its arrangement corrects, is not looked at
-	slack        = 1.005  // estimates are that much too slow: launches hide behind what runs
-	gain         = 1.002  // what counts as faster: short steps are right to a thousandth
+	improveTasks = 180_000 // of the small plans simulated: a second of building
+	improveSmall = 150     // small plans built, to measure and to simulate
+	far          = 1.02    // what is slower than this by estimate, which the best way of its arrangement corrects, is not looked at
+	slack        = 1.005   // estimates are that much too slow: launches hide behind what runs
+	gain         = 1.002   // what counts as faster: short steps are right to a thousandth
 )
 
 // improve is a plan that is faster than the one that won; nil where there is none.

@@ -5,8 +5,8 @@ import "slices"
 // What estimates weigh badly against each other is settled by small steps from the plan that won: one of its numbers is turned
 // a little, what room that leaves or takes is made up for by state, and a short step says whether that is faster.
 const (
-	turnTasks = 40_000 // of the short steps simulated for it
-	turnSmall = 60     // short steps built for it
+	turnTasks = 120_000 // of the short steps simulated for it
+	turnSmall = 60      // short steps built for it
 )
 
 // turn is the best of a plan's turns that is faster; nil where none is.
