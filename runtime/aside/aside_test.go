@@ -63,7 +63,11 @@ func TestASignalLeavesNothing(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals are sent there")
 	}
-	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+	codes := map[os.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143}
+	for _, sig := range ends {
+		codes[sig] = 128 + int(sig.(syscall.Signal))
+	}
+	for sig, code := range codes {
 		dir := t.TempDir()
 		c := exec.Command(os.Args[0], "-test.run=^TestASignalLeavesNothing$")
 		c.Env = append(os.Environ(), "MTC_ASIDE_DIR="+dir)

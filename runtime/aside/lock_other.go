@@ -4,4 +4,6 @@ package aside
 
 import "os"
 
+var ends []os.Signal
+
 func tryLock(*os.File) bool { return false }

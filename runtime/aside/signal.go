@@ -28,10 +28,10 @@ func (f *Folder) leave() {
 	delete(live.m, f)
 }
 
-// Catch sends the signals that ask a process to end to c: interrupts, terminations, and a terminal
-// that is gone, unless the process was started to outlive that.
+// Catch sends the signals that ask a process to end to c: interrupts, terminations, the processor time that is used
+// up, and a terminal that is gone, unless the process was started to outlive that.
 func Catch(c chan<- os.Signal) {
-	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(c, append(ends, os.Interrupt, syscall.SIGTERM)...)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(c, syscall.SIGHUP)
 	}

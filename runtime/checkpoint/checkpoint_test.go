@@ -472,6 +472,19 @@ func TestFullDiskLeavesTheLastGoodOne(t *testing.T) {
 	}
 }
 
+// TestLimitsHideNoCheckpoint: a process that may open no more files cannot see the earlier checkpoints either, and says
+// nothing of them.
+func TestLimitsHideNoCheckpoint(t *testing.T) {
+	err := &os.PathError{Op: "open", Path: "x", Err: syscall.EMFILE}
+	if got := notWritten(t.TempDir(), 2, nil, err).Error(); strings.Contains(got, "no earlier") {
+		t.Error(got)
+	}
+	var f *fault.Error
+	if !errors.As(notWritten(t.TempDir(), 2, nil, err), &f) || !f.Machine || strings.Contains(f.Hint, "earlier") || !strings.Contains(f.Hint, "ulimit -n") {
+		t.Errorf("help: %q", f.Hint)
+	}
+}
+
 // TestDeviceThatFailsInASave: what cannot be read is the device's fault, not the folder's, and leaves the last good one.
 func TestDeviceThatFailsInASave(t *testing.T) {
 	dir := t.TempDir()

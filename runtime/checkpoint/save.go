@@ -242,7 +242,8 @@ func notWritten(dir string, step int64, files []File, err error) error {
 	}
 	f := fault.New("MT0623", dir, "the checkpoint of step %d cannot be written", step).Wrap(cause(err))
 	kept, then := "no earlier checkpoint is there", "start again"
-	if good := previous(filepath.Join(dir, folderName(step))); good != "" {
+	good := previous(filepath.Join(dir, folderName(step)))
+	if good != "" {
 		kept = filepath.Base(good) + " is untouched"
 		then = fmt.Sprintf("`mtc run ... --resume --out %s`", fault.Shell(dir))
 	}
@@ -256,8 +257,10 @@ func notWritten(dir string, step int64, files []File, err error) error {
 			return f.Help("a checkpoint takes %.1f MB here; %s; free some space, then %s", float64(need)/1e6, kept, then)
 		}
 	}
-	if f.Hint != "" { // of a limit
-		f.Hint += "; " + kept
+	if f.Hint != "" { // of a limit, which may hide what is there
+		if good != "" {
+			f.Hint += "; " + kept
+		}
 		return f
 	}
 	return f.Help("%s; give a folder that can be written with --out", kept)

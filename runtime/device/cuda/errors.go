@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,15 +33,20 @@ func newFault(code, format string, args ...any) *fault.Error {
 }
 
 func cannotUse(name string, err error) error {
-	f := newFault(codeCannotUse, "%s cannot be used", name).Wrap(err)
+	return newFault(codeCannotUse, "%s cannot be used", name).Wrap(err).
+		Help("%s", cmp.Or(limits(), "`nvidia-smi` shows whether another process holds it or its driver is out of order"))
+}
+
+// limits says which limit of this process a driver and its libraries do not get along with, "" if there is none.
+func limits() string {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_AS, &limit) == nil && limit.Cur < wantedAddresses {
-		return f.Help("the address space of this process is limited to %d KiB, and a driver maps the memory of its GPUs and of the machine: `ulimit -v unlimited`", limit.Cur>>10)
+		return fmt.Sprintf("the address space of this process is limited to %d KiB, and a driver maps the memory of its GPUs and of the machine: `ulimit -v unlimited`", limit.Cur>>10)
 	}
 	if n := hostmem.OpenFiles(); n < wantedFiles {
-		return f.Help("this process may have %d files open, and a driver opens dozens: `ulimit -n 1024`", n)
+		return fmt.Sprintf("this process may have %d files open, and a driver opens dozens: `ulimit -n 1024`", n)
 	}
-	return f.Help("`nvidia-smi` shows whether another process holds it or its driver is out of order")
+	return ""
 }
 
 // wantedAddresses is less than what a driver takes of the address space.
@@ -52,7 +58,7 @@ const wantedFiles = 64
 // missing names a library that is not there and the packages that bring it.
 func missing(l libs.Lib, err error) error {
 	return newFault(codeNoLibrary, "%s (%s) is not found", l.Name, l.Names()[0]).Wrap(err).
-		Help("%s; `mtc doctor` looks for it too", l.Missing())
+		Help("%s", cmp.Or(limits(), l.Missing()+"; `mtc doctor` looks for it too"))
 }
 
 // told is an error of the driver or of cuBLASLt as a fault of the machine that says what it was during, and what to

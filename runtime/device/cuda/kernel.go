@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -145,7 +146,7 @@ func (d *Device) unloadable(name, what string, err error) error {
 		return d.told("the loading of "+name, err)
 	}
 	return newFault(codeKernel, "%s: %s", name, what).Wrap(err).
-		Help("a newer driver may take it; else this is a fault of mtc: please report it with the name of the GPU")
+		Help("%s", cmp.Or(limits(), "a newer driver may take it; else this is a fault of mtc: please report it with the name of the GPU"))
 }
 
 func (ks *kernels) close() {
@@ -181,7 +182,7 @@ func (d *Device) compile(name string, key moduleKey) (machineCode, error) {
 	image, _, err := nvrtc.Compile(name+".cu", key.text, kit.HeaderName, kit.Header, options)
 	if err != nil {
 		return c, newFault(codeKernel, "a kernel does not compile for %s", d.arch).Wrap(err).
-			Help("NVRTC %d.%d may be too old for this GPU; else this is a fault of mtc: please report it", major, minor)
+			Help("%s", cmp.Or(limits(), fmt.Sprintf("NVRTC %d.%d may be too old for this GPU; else this is a fault of mtc: please report it", major, minor)))
 	}
 	c.image = image
 	if c.path != "" && keep(c.path, image) != nil {

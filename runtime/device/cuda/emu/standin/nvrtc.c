@@ -2,6 +2,7 @@
  * MTC_EMUCC names (emucc), to be run by driver.c. A "cubin" of it is the word "emulated", the
  * length of a shared library, and the library.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,12 @@ int nvrtcCompileProgram(prog_t *p, int n, const char *const *options) {
 	snprintf(out, sizeof out, "%s/k.so", dir);
 	snprintf(log, sizeof log, "%s/log", dir);
 	FILE *f = fopen(in, "w");
+	if (!f) {
+		rmdir(dir);
+		p->log = strdup(strerror(errno));
+		p->log_size = strlen(p->log);
+		return 6;
+	}
 	fputs(p->text, f);
 	fclose(f);
 	const char *argv[64] = {cc, in, out};
