@@ -17,6 +17,7 @@ type added struct {
 	word    bool // only where no letter or digit touches it
 	left    bool // takes the white space before it too
 	right   bool // takes the white space behind it too
+	normal  bool // stands in normalized text
 }
 
 // matcher finds added tokens: the leftmost, and of those that begin there the longest.

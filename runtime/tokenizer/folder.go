@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,7 @@ func (f *Folder) beside() error {
 		BOS      json.RawMessage `json:"bos_token"`
 		EOS      json.RawMessage `json:"eos_token"`
 		Template json.RawMessage `json:"chat_template"`
+		Added    map[string]also `json:"added_tokens_decoder"`
 	}
 	var special struct {
 		BOS json.RawMessage `json:"bos_token"`
@@ -74,6 +76,9 @@ func (f *Folder) beside() error {
 		return fault.New("MT0670", filepath.Join(f.Dir, "tokenizer_config.json"), "the eos_token %q is not in the vocabulary", f.EOS).
 			Help("tokenizer.json and tokenizer_config.json are of two models")
 	}
+	if err := f.agrees(config.Added); err != nil {
+		return err
+	}
 	var many []int32
 	var one int32
 	switch {
@@ -88,6 +93,37 @@ func (f *Folder) beside() error {
 		}
 	}
 	return f.findTemplate(config.Template)
+}
+
+// also is an added token as tokenizer_config.json has it.
+type also struct {
+	Content         string
+	LStrip, RStrip  bool
+	SingleWord      bool `json:"single_word"`
+	Normalized      *bool
+	Special, anyhow bool
+}
+
+// agrees refuses added tokens of tokenizer_config.json, BOS and EOS among them, that tokenizer.json has
+// not or in another way: transformers takes what stands there, so that its ids are others.
+func (f *Folder) agrees(list map[string]also) error {
+	tokens := []also{{Content: f.BOS, anyhow: true}, {Content: f.EOS, anyhow: true}}
+	for _, id := range slices.Sorted(maps.Keys(list)) {
+		tokens = append(tokens, list[id])
+	}
+	for _, x := range tokens {
+		var a added
+		if id := f.ID(x.Content); id >= 0 && int(id) < len(f.add) {
+			a = f.add[id]
+		}
+		normal := x.Normalized == nil && !x.Special || x.Normalized != nil && *x.Normalized
+		alike := a.left == x.LStrip && a.right == x.RStrip && a.word == x.SingleWord && (a.normal == normal || len(f.norm) == 0)
+		if x.Content != "" && (a.content == "" || !alike && !x.anyhow) {
+			return fault.New("MT0670", filepath.Join(f.Dir, "tokenizer_config.json"), "the added token %q is not in tokenizer.json, or is found in another way there", x.Content).
+				Help("`AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)` writes a tokenizer.json of both")
+		}
+	}
+	return nil
 }
 
 // findTemplate takes the template's own file before the one in the configuration.

@@ -148,7 +148,7 @@ func (t *Tokenizer) readAdded(f *file) error {
 		for len(t.add) < len(t.tokens) {
 			t.add = append(t.add, added{})
 		}
-		x := added{id: a.ID, content: a.Content, special: a.Special, word: a.SingleWord, left: a.LStrip, right: a.RStrip}
+		x := added{id: a.ID, content: a.Content, special: a.Special, word: a.SingleWord, left: a.LStrip, right: a.RStrip, normal: a.Normalized}
 		t.add[a.ID] = x
 		if !a.Normalized {
 			raw = append(raw, x)
