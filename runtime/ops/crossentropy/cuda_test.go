@@ -82,7 +82,7 @@ func TestCUDAExtremes(t *testing.T) {
 // it has alone, and gaps behind rows become zeros.
 func TestCUDAManyRows(t *testing.T) {
 	optest.OnGPU(t, func(t *testing.T, f32 bool) {
-		for _, c := range []struct{ rows, v, pitch int }{{800, 8201, 8256}, {140, 57000, 57008}} {
+		for _, c := range []struct{ rows, v, pitch int }{{800, 8201, 8256}, {140, 57000, 57008}, {600, 8203, 8203}, {300, 8208, 8211}} {
 			if f32 && c.rows < 200 {
 				continue // does not fit the test's memory
 			}
