@@ -7,7 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"sync/atomic"
+
+	"github.com/megatrain/mtc/runtime/aside"
 )
 
 // writeOut writes a file that the user named. A regular file is there whole or as it was, and
@@ -31,10 +35,17 @@ func writeMode(path string, mode fs.FileMode, write func(io.Writer) error) error
 	if path, err = linkEnd(path); err != nil {
 		return err
 	}
+	var half atomic.Pointer[os.File]
+	defer onSignal(func() {
+		if f := half.Load(); f != nil {
+			os.Remove(f.Name())
+		}
+	})()
 	f, err := beside(path, mode)
 	if err != nil {
 		return err
 	}
+	half.Store(f)
 	err = flushed(f, write)
 	if err == nil && info != nil {
 		err = f.Chmod(info.Mode().Perm())
@@ -49,6 +60,22 @@ func writeMode(path string, mode fs.FileMode, write func(io.Writer) error) error
 		os.Remove(f.Name())
 	}
 	return err
+}
+
+// onSignal puts something away when a signal ends this process, until stop is called.
+func onSignal(away func()) (stop func()) {
+	caught := make(chan os.Signal, 1)
+	aside.Catch(caught)
+	go func() {
+		if sig, ok := <-caught; ok {
+			away()
+			os.Exit(aside.Code(sig))
+		}
+	}()
+	return func() {
+		signal.Stop(caught)
+		close(caught)
+	}
 }
 
 // beside makes a new file in the folder of path.

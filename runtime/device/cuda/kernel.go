@@ -22,6 +22,7 @@ import (
 	"github.com/megatrain/mtc/runtime/device/cuda/kit"
 	"github.com/megatrain/mtc/runtime/device/cuda/libs"
 	"github.com/megatrain/mtc/runtime/device/cuda/nvrtc"
+	"github.com/megatrain/mtc/runtime/fault"
 )
 
 // kernels are the loaded functions of a device. A launch finds its own by the source's number
@@ -142,7 +143,8 @@ func (ks *kernels) add(d *Device, name string, key moduleKey, code machineCode) 
 
 // unloadable tells why a kernel cannot be had: by the kernel itself, or by a GPU that has no memory or fails.
 func (d *Device) unloadable(name, what string, err error) error {
-	if code := codeOf(err); sticky(code) || code == codeOutOfMemory {
+	var known *fault.Error
+	if code := codeOf(err); errors.As(err, &known) || sticky(code) || code == codeOutOfMemory {
 		return d.told("the loading of "+name, err)
 	}
 	return newFault(codeKernel, "%s: %s", name, what).Wrap(err).
