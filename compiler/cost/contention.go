@@ -2,6 +2,14 @@ package cost
 
 import "github.com/megatrain/mtc/runtime/device"
 
+// cores are those of a CPU, one at least; 0 of a GPU, whose kernels the profile knows as a whole.
+func (m *Machine) cores() int64 {
+	if m.Target != "cpu" {
+		return 0
+	}
+	return max(1, int64(m.Cores.Value))
+}
+
 // running are the lanes that are busy at an instant.
 type running [device.NumLanes]bool
 

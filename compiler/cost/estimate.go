@@ -119,7 +119,7 @@ func (c *pricer) function(t *plan.Task) Estimate {
 	}
 	for _, l := range c.w.of(t) {
 		times := float64(l.Times)
-		s, b := c.rates.seconds(&l, c.m.Target == "cpu")
+		s, b := c.rates.seconds(&l, c.m.cores())
 		if c.m.Target == "cuda" && c.p.Precision == "bf16" {
 			s += c.rates.rest(&l)
 		}

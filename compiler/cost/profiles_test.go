@@ -200,7 +200,7 @@ func TestCheckFigures(t *testing.T) {
 func TestRateByShape(t *testing.T) {
 	table := Table{Points: []Point{{"nt", 16, 16, 16, 100}, {"nt", 1024, 16, 16, 400}, {"nn", 16, 16, 16, 7}}}
 	rate := func(form string, m, n, k int64) float64 {
-		return table.rate(op.Shape{Class: op.Product, Form: form, M: m, N: n, K: k})
+		return table.rate(op.Shape{Class: op.Product, Form: form, M: m, N: n, K: k}, 0)
 	}
 	if got := rate("nt", 16, 16, 16); got != 100 {
 		t.Errorf("at a point: %v, want 100", got)
@@ -214,6 +214,16 @@ func TestRateByShape(t *testing.T) {
 	}
 	if got := rate("nn", 999, 999, 999); got < 6.99 || got > 7.01 {
 		t.Errorf("another form: %v, want 7", got)
+	}
+	// Where 64 are enough, more make no difference, neither of the shape nor of a point: 1024 counts as 64.
+	for _, c := range []struct {
+		m    int64
+		want float64
+	}{{16, 100}, {32, 160}, {64, 400}, {256, 400}, {1 << 20, 400}} {
+		got := table.rate(op.Shape{Form: "nt", M: c.m, N: 16, K: 16}, 64)
+		if got < c.want-0.1 || got > c.want+0.1 {
+			t.Errorf("%d where 64 are enough: %v, want %v", c.m, got, c.want)
+		}
 	}
 	// An unknown form takes the mean seconds of all.
 	if got, want := rate("tt", 1, 1, 1), 3/(1.0/100+1.0/400+1.0/7); got != want {

@@ -12,8 +12,8 @@ import (
 // rate interpolates a table at a shape: among the points of the shape's form, the seconds a
 // FLOP takes, each point weighted by one over its squared distance in powers of two. Beyond
 // the table's largest sizes a rate stays what it is there. The point itself, where there is
-// one, is exact.
-func (t *Table) rate(s op.Shape) float64 {
+// one, is exact. With enough, what is above it of a shape's and of the points' m makes no difference.
+func (t *Table) rate(s op.Shape, enough int64) float64 {
 	known := false
 	var most, least [3]int64
 	for _, p := range t.Points {
@@ -39,6 +39,9 @@ func (t *Table) rate(s op.Shape) float64 {
 		}
 		return float64(len(t.Points)) / sum
 	}
+	if enough > 0 {
+		s.M = min(s.M, enough)
+	}
 	var at [3]float64
 	for i, n := range [3]int64{s.M, s.N, s.K} {
 		at[i] = math.Log2(float64(max(1, min(n, most[i]))))
@@ -50,6 +53,9 @@ func (t *Table) rate(s op.Shape) float64 {
 		}
 		d := 0.0
 		for i, n := range [3]int64{p.M, p.N, p.K} {
+			if enough > 0 && i == 0 {
+				n = min(n, enough)
+			}
 			x := at[i] - math.Log2(float64(n))
 			d += x * x
 		}
@@ -167,22 +173,22 @@ func (r *Rates) adding(l *Launch, first float64) float64 {
 	return 0
 }
 
-// seconds is one launch, and what bounds it.
-func (r *Rates) seconds(l *Launch, cpu bool) (float64, Bound) {
-	s, b := 0.0, ByMemory
+// seconds is one launch, and what bounds it. A CPU has cores, a GPU 0.
+func (r *Rates) seconds(l *Launch, cores int64) (float64, Bound) {
+	s, b, cpu := 0.0, ByMemory, cores > 0
 	switch l.Shape.Class {
 	case op.Product:
 		shape := l.Shape
 		if cpu && shape.Groups > 0 { // it runs them one by one
 			shape.M = max(1, shape.M/shape.Groups)
 		}
-		rate := r.Product.rate(shape)
+		rate := r.Product.rate(shape, 0)
 		if keep := r.Sustained.Value; keep > 0 {
 			rate *= keep
 		}
 		s, b = float64(l.FLOPs)/rate+r.epilogue(l, cpu), ByProducts
 	case op.Attending:
-		s, b = float64(l.FLOPs)/r.Attention.rate(l.Shape), ByAttention
+		s, b = float64(l.FLOPs)/r.Attention.rate(l.Shape, cores), ByAttention // a head each is enough for all cores
 	}
 	// Rates of products were measured with their operands moved; one whose bytes alone take
 	// longer, a product with a vector, is bound by those.

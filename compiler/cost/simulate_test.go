@@ -252,16 +252,16 @@ func TestFunctionBounds(t *testing.T) {
 func TestSustainedRate(t *testing.T) {
 	r := toy().Rates["f32"]
 	l := Launch{Kernel: "linear.Forward", Shape: op.Shape{Class: op.Product, Form: "nt", M: 1, N: 1, K: 1, Count: 1}, FLOPs: 400}
-	if s, b := r.seconds(&l, false); s != 4 || b != ByProducts {
+	if s, b := r.seconds(&l, 0); s != 4 || b != ByProducts {
 		t.Errorf("%v s by %s, want 4 s at 100 FLOP/s", s, b)
 	}
 	r.Sustained = Figure{0.5, "made up"}
-	if s, _ := r.seconds(&l, false); s != 8 {
+	if s, _ := r.seconds(&l, 0); s != 8 {
 		t.Errorf("%v s, want 8 s at half the rate", s)
 	}
 	// A function of the result reads and writes 20 bytes besides the product's 6, at 10 a second.
 	l.Kernel, l.Bytes = "linear.ForwardGelu", 26
-	if s, b := r.seconds(&l, false); s != 10 || b != ByProducts {
+	if s, b := r.seconds(&l, 0); s != 10 || b != ByProducts {
 		t.Errorf("%v s by %s, want 10 s", s, b)
 	}
 }
@@ -311,13 +311,13 @@ func TestCPUKernels(t *testing.T) {
 		{Launch{Kernel: "b.Forward", Bytes: 300, Norm: true}, 60, 60},
 		{Launch{Kernel: "c.Forward", Bytes: 300}, 300 / mean, 0.3},
 	} {
-		for _, cpu := range []bool{true, false} {
+		for _, cores := range []int64{2, 0} {
 			want := tc.cuda
-			if cpu {
+			if cores > 0 {
 				want = tc.cpu
 			}
-			if got, _ := r.seconds(&tc.l, cpu); math.Abs(got-want) > 1e-9 {
-				t.Errorf("%s of %d groups, on a CPU %v: %v s, want %v", tc.l.Kernel, tc.l.Shape.Groups, cpu, got, want)
+			if got, _ := r.seconds(&tc.l, cores); math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s of %d groups, on %d cores: %v s, want %v", tc.l.Kernel, tc.l.Shape.Groups, cores, got, want)
 			}
 		}
 	}

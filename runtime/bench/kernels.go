@@ -38,6 +38,10 @@ func (b *bencher) kernels() error {
 		keep(s.attends(b.o.DType))
 		keep(s.rowwise(b.o.DType))
 	}
+	if b.o.Target == "cpu" && b.o.sizes == nil && !b.o.Quick { // narrow heads, a long sequence, many words behind narrow layers
+		keep(append(sizes{8, 128, 64, 0, 0, 4, 4, 16}.attends(b.o.DType), sizes{1, 4096, 256, 0, 0, 4, 4, 64}.attends(b.o.DType)...))
+		keep(sizes{b: 1, t: 256, d: 128}.productOf(b.o.DType, 128, 50257, (*memory).acts))
+	}
 	keep(b.slabs())
 	m, err := b.room(all)
 	if err != nil {
