@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -49,6 +50,7 @@ func newestSchedule() (string, error) {
 // loadSchedule reads the schedule of a build folder, of a run folder, or a schedule's file; of
 // the newest build where none is named.
 func loadSchedule(args []string) (*loaded, error) {
+	debug.SetGCPercent(400) // what is read is held to the end, and the process ends soon
 	var path string
 	if len(args) == 0 {
 		var err error

@@ -34,6 +34,7 @@ func (f *File) Plan() (*plan.Plan, error) {
 	for _, r := range f.Routers {
 		p.Routers = append(p.Routers, plan.Router{Name: r.Name, Unit: -1, Kind: r.Kind, Experts: r.Experts, Slots: r.Slots, Mean: r.Mean})
 	}
+	p.Tasks = make([]plan.Task, 0, len(f.Tasks))
 	for i := range f.Tasks {
 		t, err := b.task(&f.Tasks[i])
 		if err != nil {
@@ -173,7 +174,10 @@ func (b *planOf) task(x *FileTask) (plan.Task, error) {
 }
 
 func (b *planOf) ids(names []string) ([]plan.BufID, error) {
-	var out []plan.BufID
+	if len(names) == 0 {
+		return nil, nil
+	}
+	out := make([]plan.BufID, 0, len(names))
 	for _, n := range names {
 		id, ok := b.buffers[n]
 		if !ok {

@@ -20,7 +20,9 @@ const maxAmount = 1 << 50
 // Parse reads a schedule.json. All that is shown of it is checked: a file that was cut, or
 // that another program wrote, is an error and no picture.
 func Parse(text []byte) (*File, error) {
-	f := &File{}
+	// Room for its tasks, which are large, so that they are not moved as they become more; one is no shorter than this.
+	const shortest = 128
+	f := &File{Tasks: make([]FileTask, 0, min(bytes.Count(text, []byte(`"lane":`)), len(text)/shortest))}
 	err := jsontext.Read(text, f, jsontext.Whole)
 	if err == nil && controls(text) {
 		err = errors.New("it holds characters that a terminal acts on")

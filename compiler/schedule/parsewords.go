@@ -75,9 +75,11 @@ func (f *File) checkPlaces() error {
 	}
 	for i := range f.Tasks {
 		t := &f.Tasks[i]
-		for _, name := range slices.Concat(t.Reads, t.Writes, []string{t.Src, t.Dst}) {
-			if name != "" && !names[name] {
-				return at("tasks", i, "its task %d touches the buffer %q, which does not exist", i, name)
+		for _, list := range [][]string{t.Reads, t.Writes, {t.Src, t.Dst}} {
+			for _, name := range list {
+				if name != "" && !names[name] {
+					return at("tasks", i, "its task %d touches the buffer %q, which does not exist", i, name)
+				}
 			}
 		}
 	}

@@ -84,18 +84,22 @@ func (t *Step) Overlap() float64 {
 
 // rows lists the tasks of the step, the costliest first.
 func (t *Step) rows(slack []float64) []TaskRow {
+	order := make([]int, t.Len())
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(descending(t.Seconds(a), t.Seconds(b)), a-b) })
 	out := make([]TaskRow, t.Len())
-	for i := range out {
+	for k, i := range order {
 		task := t.Task(i)
-		out[i] = TaskRow{
+		out[k] = TaskRow{
 			Task: task.ID, Kind: Kind(task), Subject: Subject(t.Plan, task), Lane: task.Lane.String(), Micro: task.Micro,
 			Start: t.Start[i], Seconds: t.Seconds(i), Bound: t.bound(i), Slack: finite(slack[i]), Span: Place(t.Plan, task),
 		}
 		if t.Line.Seconds > 0 {
-			out[i].Share = t.Seconds(i) / t.Line.Seconds
+			out[k].Share = t.Seconds(i) / t.Line.Seconds
 		}
 	}
-	slices.SortStableFunc(out, func(a, b TaskRow) int { return cmp.Or(descending(a.Seconds, b.Seconds), a.Task-b.Task) })
 	return out
 }
 
@@ -125,10 +129,9 @@ func (t *Step) Report() *Report {
 		}
 		r.Path = append(r.Path, x)
 	}
-	slack := t.Slack()
-	rows := t.rows(slack)
+	rows := t.rows(t.Slack())
 	r.Costliest = rows[:min(10, len(rows))]
-	r.Together = t.costs(slack)
+	r.Together = costs(rows)
 	r.Lines = t.Lines()
 	for _, m := range t.Memories() {
 		r.Memory = append(r.Memory, MemoryRow{m.Name, m.Reserved, m.Kept, m.Peak.Bytes, m.Peak.At, m.PeakTask, append([]Group{}, m.AtPeak...), m.Points})

@@ -84,7 +84,7 @@ func (t *Step) htmlStep(b *strings.Builder) {
 	}
 	table(b, "Critical path", 2, []string{"does", "lane", "tasks", "time", "share"}, rows)
 	rows = nil
-	all := t.costs(t.Slack())
+	all := costs(t.rows(t.Slack()))
 	for _, r := range all[:min(10, len(all))] {
 		rows = append(rows, []string{r.What, r.Span, fmt.Sprint(r.Tasks), Seconds(r.Seconds), Percent(r.Share), slackText(r.Slack)})
 	}

@@ -102,13 +102,20 @@ type CostRow struct {
 	Span    string   `json:"span"`
 }
 
-// costs lists tasks by kind, those that take the longest together first.
-func (t *Step) costs(slack []float64) []CostRow {
-	index := map[string]int{}
-	subject := map[string]string{}
+// costs lists the tasks of a step by kind, those that take the longest together first.
+func costs(tasks []TaskRow) []CostRow {
+	type kind struct{ kind, lane, pattern, span string }
+	index := map[kind]int{}
+	subject := map[kind]string{}
+	patterns := map[string]string{}
 	var rows []CostRow
-	for _, r := range t.rows(slack) {
-		key := strings.Join([]string{r.Kind, r.Lane, pattern(r.Subject), r.Span}, "\x00")
+	for _, r := range tasks {
+		like, known := patterns[r.Subject]
+		if !known {
+			like = pattern(r.Subject)
+			patterns[r.Subject] = like
+		}
+		key := kind{r.Kind, r.Lane, like, r.Span}
 		k, ok := index[key]
 		if !ok {
 			k = len(rows)
@@ -117,7 +124,7 @@ func (t *Step) costs(slack []float64) []CostRow {
 		}
 		x := &rows[k]
 		if subject[key] != r.Subject {
-			x.What = r.Kind + " " + pattern(r.Subject)
+			x.What = r.Kind + " " + like
 		}
 		x.Tasks++
 		x.Seconds += r.Seconds
@@ -140,7 +147,7 @@ func slackText(slack *float64) string {
 
 // writeCostliest prints the ten rows that cost the most.
 func (t *Step) writeCostliest(w io.Writer, slack []float64) {
-	rows := t.costs(slack)
+	rows := costs(t.rows(slack))
 	fmt.Fprintf(w, "%-27s %6s %10s %7s %8s  %s\n", "costliest tasks", "tasks", "time", "share", "slack", "at")
 	for _, r := range rows[:min(10, len(rows))] {
 		line := fmt.Sprintf("  %-25s %6d %10s %7s %8s  %s", clip(r.What, 25), r.Tasks, Seconds(r.Seconds), Percent(r.Share), slackText(r.Slack), clip(r.Span, 16))

@@ -1,6 +1,7 @@
 package jsontext
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -28,7 +29,7 @@ func Read(text []byte, v any, rules Rule) error {
 		return Explain(text, err)
 	}
 	r := &reader{text: text, rules: rules, structs: map[reflect.Type]*fields{}}
-	return r.value("", reflect.TypeOf(v).Elem())
+	return r.value(reflect.TypeOf(v).Elem())
 }
 
 // In is err about the value at a path, such as `steps[2].seconds`: Explain puts its line and column
@@ -46,18 +47,22 @@ func (l *located) Unwrap() error { return l.err }
 // find is where the value at a path begins in a text that is JSON, -1 where there is none.
 func find(text []byte, path string) int {
 	r := &reader{text: text, wanted: path, found: -1}
-	_ = r.value("", nil) // without a type and rules nothing but a name that stands twice is wrong
+	_ = r.value(nil) // without a type and rules nothing but a name that stands twice is wrong
 	return r.found
 }
 
 // reader walks a text that is known to be JSON beside the type that it was decoded into.
 type reader struct {
-	text    []byte
-	at      int
-	rules   Rule
-	structs map[reflect.Type]*fields
-	wanted  string // a path, and where its value begins
-	found   int
+	text []byte
+	at   int
+	path []byte // of the value that is passed
+	// names are those of objects by how deep they lie, and which of all objects had one last.
+	names          []map[string]*int
+	objects, depth int
+	rules          Rule
+	structs        map[reflect.Type]*fields
+	wanted         string // a path, and where its value begins
+	found          int
 }
 
 // fields are those of a struct by name, and of them the ones that have to be there.
@@ -91,27 +96,27 @@ func (r *reader) fields(t reflect.Type) *fields {
 var decodes = reflect.TypeFor[json.Unmarshaler]()
 
 // value passes a value of type t, nil where its type does not matter.
-func (r *reader) value(path string, t reflect.Type) error {
+func (r *reader) value(t reflect.Type) error {
 	r.space()
 	begin := r.at
-	if path == r.wanted && r.wanted != "" {
+	if r.wanted != "" && string(r.path) == r.wanted {
 		r.found = begin
 	}
 	optional := false
 	for t != nil && t.Kind() == reflect.Pointer {
 		t, optional = t.Elem(), true
 	}
-	if t != nil && reflect.PointerTo(t).Implements(decodes) {
+	if t != nil && (t.PkgPath() != "" || t.Kind() == reflect.Struct) && reflect.PointerTo(t).Implements(decodes) {
 		t = nil // it has rules of its own
 	}
 	switch r.text[r.at] {
 	case '{':
-		return r.object(path, t)
+		return r.object(t)
 	case '[':
-		return r.list(path, t)
+		return r.list(t)
 	case '"':
-		if s := r.str(); r.rules != 0 && strings.ContainsFunc(s, acts) {
-			return at(r.text, begin, fmt.Sprintf("%s is %.40q, which holds characters that a terminal acts on", or(path, "the text"), s))
+		if s := r.str(); r.rules != 0 && bytes.ContainsFunc(s, acts) {
+			return at(r.text, begin, fmt.Sprintf("%s is %.40q, which holds characters that a terminal acts on", r.here(), s))
 		}
 		return nil
 	}
@@ -119,18 +124,21 @@ func (r *reader) value(path string, t reflect.Type) error {
 		r.at++
 	}
 	if string(r.text[begin:r.at]) == "null" && t != nil && !optional && !slices.Contains([]reflect.Kind{reflect.Slice, reflect.Map, reflect.Interface}, t.Kind()) {
-		return at(r.text, begin, or(path, "the text")+" is null")
+		return at(r.text, begin, r.here()+" is null")
 	}
 	return nil
 }
 
 // acts reports whether a terminal takes a character for a command, or draws others elsewhere for it.
 func acts(c rune) bool {
+	if ' ' <= c && c < 0x7f {
+		return false
+	}
 	return unicode.IsControl(c) && c != '\n' && c != '\t' || unicode.Is(unicode.Bidi_Control, c)
 }
 
-func (r *reader) object(path string, t reflect.Type) error {
-	begin := r.at
+func (r *reader) object(t reflect.Type) error {
+	begin, above := r.at, len(r.path)
 	var own *fields
 	var elem reflect.Type
 	switch {
@@ -140,41 +148,55 @@ func (r *reader) object(path string, t reflect.Type) error {
 	case t.Kind() == reflect.Map:
 		elem = t.Elem()
 	}
-	seen := map[string]bool{}
+	if r.objects, r.depth = r.objects+1, r.depth+1; r.depth > len(r.names) {
+		r.names = append(r.names, map[string]*int{})
+	}
+	seen, me := r.names[r.depth-1], r.objects
 	for r.at++; r.next('}'); {
 		place := r.at
 		name := r.str()
-		if r.rules != 0 && strings.ContainsFunc(name, acts) {
+		if r.rules != 0 && bytes.ContainsFunc(name, acts) {
 			return at(r.text, place, fmt.Sprintf("the name %.40q holds characters that a terminal acts on", name))
 		}
-		if seen[name] {
-			return at(r.text, place, fmt.Sprintf("%s has `%s` twice", or(path, "the text"), name))
+		last := seen[string(name)]
+		if last == nil {
+			last = new(int)
+			seen[string(name)] = last
 		}
-		seen[name] = true
+		if *last == me {
+			return at(r.text, place, fmt.Sprintf("%s has `%s` twice", r.here(), name))
+		}
+		*last = me
+		if above > 0 {
+			r.path = append(r.path, '.')
+		}
+		r.path = append(r.path, name...)
 		typ := elem
 		if own != nil {
 			var ok bool
-			if typ, ok = own.types[name]; !ok {
-				if known := own.like(name); known != "" {
-					return at(r.text, place, fmt.Sprintf("there is no field `%s`; it is written `%s`", join(path, name), known))
+			if typ, ok = own.types[string(name)]; !ok {
+				if known := own.like(string(name)); known != "" {
+					return at(r.text, place, fmt.Sprintf("there is no field `%s`; it is written `%s`", r.path, known))
 				}
 				if r.rules&Known != 0 {
-					return at(r.text, place, fmt.Sprintf("there is no field `%s`", join(path, name)))
+					return at(r.text, place, fmt.Sprintf("there is no field `%s`", r.path))
 				}
 			}
 		}
 		r.space()
 		r.at++ // the colon
-		if err := r.value(join(path, name), typ); err != nil {
+		if err := r.value(typ); err != nil {
 			return err
 		}
+		r.path = r.path[:above]
 	}
+	r.depth--
 	if own == nil || r.rules&Whole == 0 {
 		return nil
 	}
 	for _, name := range own.needed {
-		if !seen[name] {
-			return at(r.text, begin, fmt.Sprintf("%s has no `%s`", or(path, "the text"), name))
+		if last := seen[name]; last == nil || *last != me {
+			return at(r.text, begin, fmt.Sprintf("%s has no `%s`", r.here(), name))
 		}
 	}
 	return nil
@@ -190,19 +212,21 @@ func (f *fields) like(name string) string {
 	return ""
 }
 
-func (r *reader) list(path string, t reflect.Type) error {
-	begin, n := r.at, 0
+func (r *reader) list(t reflect.Type) error {
+	begin, above, n := r.at, len(r.path), 0
 	var elem reflect.Type
 	if t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
 		elem = t.Elem()
 	}
 	for r.at++; r.next(']'); n++ {
-		if err := r.value(path+"["+strconv.Itoa(n)+"]", elem); err != nil {
+		r.path = append(strconv.AppendInt(append(r.path, '['), int64(n), 10), ']')
+		if err := r.value(elem); err != nil {
 			return err
 		}
+		r.path = r.path[:above]
 	}
 	if elem != nil && t.Kind() == reflect.Array && n != t.Len() {
-		return at(r.text, begin, fmt.Sprintf("%s has %d elements, not %d", or(path, "the text"), n, t.Len()))
+		return at(r.text, begin, fmt.Sprintf("%s has %d elements, not %d", r.here(), n, t.Len()))
 	}
 	return nil
 }
@@ -227,7 +251,7 @@ func (r *reader) space() {
 }
 
 // str passes a string and gives what it says.
-func (r *reader) str() string {
+func (r *reader) str() []byte {
 	begin := r.at
 	plain := true
 	for r.at++; r.text[r.at] != '"'; r.at++ {
@@ -238,23 +262,17 @@ func (r *reader) str() string {
 	}
 	r.at++
 	if plain {
-		return string(r.text[begin+1 : r.at-1])
+		return r.text[begin+1 : r.at-1]
 	}
 	var s string
 	_ = json.Unmarshal(r.text[begin:r.at], &s) // it was decoded before
-	return s
+	return []byte(s)
 }
 
-func join(path, name string) string {
-	if path == "" {
-		return name
+// here is the path of the value that is passed, in words.
+func (r *reader) here() string {
+	if len(r.path) == 0 {
+		return "the text"
 	}
-	return path + "." + name
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
+	return string(r.path)
 }
