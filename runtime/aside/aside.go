@@ -4,11 +4,33 @@
 package aside
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
+
+// ErrTaken is the error of a place where something is that is no empty folder.
+var ErrTaken = errors.New("there is something there already")
+
+// Place is where a folder named dir goes: there, or where a link of that name leads to.
+func Place(dir string) (string, error) {
+	dir = filepath.Clean(dir)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if info, err := os.Lstat(dir); err != nil {
+		return dir, nil // nothing is there, or its making fails with a better message
+	} else if !info.IsDir() {
+		return dir, ErrTaken
+	}
+	list, err := os.ReadDir(dir)
+	if len(list) > 0 {
+		err = ErrTaken
+	}
+	return dir, err
+}
 
 // Folder is a folder that is being written.
 type Folder struct {
@@ -38,9 +60,12 @@ func Make(parent, prefix string) (*Folder, error) {
 	}
 }
 
-// Move moves the folder to its place, which must not be there.
+// Move moves the folder to its place, where nothing is or an empty folder; a file that came there meanwhile stays.
 func (f *Folder) Move(place string) error {
 	f.leave()
+	if info, err := os.Lstat(place); err == nil && info.IsDir() {
+		os.Remove(place) // what it cannot remove the next line tells
+	}
 	if err := os.Rename(f.Path, place); err != nil {
 		return err
 	}

@@ -42,8 +42,9 @@ type Result struct {
 // Export writes the folder dir, which must not be there or be empty. It takes its name when it
 // is whole.
 func Export(dir string, r *Request) (*Result, error) {
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fault.New("MT0664", dir, "there is something there already").Help("give a folder that is not there yet")
+	place, err := placeOf(dir)
+	if err != nil {
+		return nil, err
 	}
 	if own := filepath.Base(filepath.Clean(dir)); (own == keepFolder || own == tokenizerFolder) && same(filepath.Dir(filepath.Clean(dir)), r.Run) {
 		return nil, fault.New("MT0664", dir, "the run folder keeps files of its own there").Help("give another folder")
@@ -61,7 +62,7 @@ func Export(dir string, r *Request) (*Result, error) {
 	}
 	defer weights.Close()
 	x.weights = weights
-	parent := filepath.Dir(filepath.Clean(dir))
+	parent := filepath.Dir(place)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return nil, cannotWrite(parent, err)
 	}
@@ -74,10 +75,19 @@ func Export(dir string, r *Request) (*Result, error) {
 	if err := x.write(); err != nil {
 		return nil, x.cannotWrite(err)
 	}
-	if err := tmp.Move(dir); err != nil {
+	if err := tmp.Move(place); err != nil {
 		return nil, cannotWrite(dir, err)
 	}
 	return x.res, nil
+}
+
+// placeOf is where an export named dir goes.
+func placeOf(dir string) (string, error) {
+	place, err := aside.Place(dir)
+	if err != nil {
+		return "", fault.New("MT0664", dir, "it cannot be written").Wrap(err).Help("give a folder that is not there yet")
+	}
+	return place, nil
 }
 
 // cannotWrite is an error of an export; files have the names that they would have had.

@@ -3,7 +3,6 @@ package hf
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,8 +35,9 @@ type module struct {
 // there or be empty. Where the other program keeps several of the model's linears in one (GPT-2's
 // q, k and v), their adapters become one of the sum of their ranks.
 func ExportPEFT(dir string, r *Request) (*Result, error) {
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fault.New("MT0664", dir, "there is something there already").Help("give a folder that is not there yet")
+	place, err := placeOf(dir)
+	if err != nil {
+		return nil, err
 	}
 	if !r.Plan.LoRA.On() {
 		return nil, fault.New("MT0664", r.Checkpoint.Path, "the run has no adapters: everything of it learns").
@@ -60,7 +60,7 @@ func ExportPEFT(dir string, r *Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	parent := filepath.Dir(filepath.Clean(dir))
+	parent := filepath.Dir(place)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return nil, cannotWrite(parent, err)
 	}
@@ -75,13 +75,7 @@ func ExportPEFT(dir string, r *Request) (*Result, error) {
 		err = x.putAdapters(list)
 	}
 	if err == nil {
-		err = os.Remove(dir) // an empty one
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
-	}
-	if err == nil {
-		err = tmp.Move(dir)
+		err = tmp.Move(place)
 	}
 	if err != nil {
 		return nil, x.cannotWrite(err)

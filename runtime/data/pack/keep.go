@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/data"
 	"github.com/megatrain/mtc/runtime/data/packed"
 	"github.com/megatrain/mtc/runtime/fault"
@@ -104,9 +105,8 @@ func Kept(o Options) (*Result, error) {
 // keyOf is the key of a folder that Kept wrote, "" where there is none; what somebody else put
 // there is an error.
 func keyOf(dir string) (string, error) {
-	list, err := os.ReadDir(dir)
-	if err != nil || len(list) == 0 {
-		return "", nil
+	if _, err := aside.Place(dir); err == nil {
+		return "", nil // nothing is there, or an empty folder
 	}
 	m, err := packed.ReadManifest(dir)
 	if err != nil && packed.Is(dir) {

@@ -110,3 +110,15 @@ func TestKeptIsNeverHalf(t *testing.T) {
 		t.Error("somebody else's file is gone")
 	}
 }
+
+// TestKeptTakesNoFilesPlace: a file that somebody put where the packed data is kept stays.
+func TestKeptTakesNoFilesPlace(t *testing.T) {
+	o := options(t, map[string]string{"a.txt": "hello"})
+	if err := os.WriteFile(o.Out, []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Kept(o)
+	if text, err2 := os.ReadFile(o.Out); err == nil || err2 != nil || string(text) != "mine" {
+		t.Errorf("%v; holds %q, %v", err, text, err2)
+	}
+}

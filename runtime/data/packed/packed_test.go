@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,6 +89,63 @@ func TestNothingIsHalfWritten(t *testing.T) {
 	var f *fault.Error
 	if _, err := Create(write(t, 10, 10, []int32{1}), Manifest{}, 10); !errors.As(err, &f) || f.Code != "MT0623" {
 		t.Errorf("a folder that is there: %v", err)
+	}
+}
+
+// TestNothingIsReplaced: what has the name of the folder and is none stays as it is, from the first and where it came
+// later; a link to a folder stays a link.
+func TestNothingIsReplaced(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need rights there")
+	}
+	m := Manifest{Tokenizer: Tokenizer{Name: "t", Hash: strings.Repeat("a", 16), Vocab: 100}, Loss: "all"}
+	file := func(path string) error { return os.WriteFile(path, []byte("mine"), 0o666) }
+	link := func(to string) func(string) error {
+		return func(path string) error { return os.Symlink(to, path) }
+	}
+	for name, put := range map[string]func(string) error{"file": file, "dangling": link("nowhere"), "circle": link("out"), "to a file": link(os.Args[0])} {
+		for _, late := range []bool{false, true} {
+			out := filepath.Join(t.TempDir(), "out")
+			var w *Writer
+			var err error
+			if late {
+				if w, err = Create(out, m, 1000); err == nil {
+					err = w.Add([]int32{1, 2}, []bool{false, true})
+				}
+			}
+			if err := errors.Join(err, put(out)); err != nil {
+				t.Fatal(err)
+			}
+			was, err := os.Lstat(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if late {
+				err = w.Close(Source{})
+				w.Abort()
+			} else {
+				_, err = Create(out, m, 1000)
+			}
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Hint == "" {
+				t.Errorf("%s, late %t: %v", name, late, err)
+			}
+			if is, err := os.Lstat(out); err != nil || !os.SameFile(was, is) {
+				t.Errorf("%s, late %t: it is gone, %v", name, late, err)
+			}
+		}
+	}
+	dir := t.TempDir()
+	real, out := filepath.Join(dir, "real"), filepath.Join(dir, "out")
+	if err := errors.Join(os.Mkdir(real, 0o777), os.Symlink("real", out)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Create(out, m, 1000)
+	if err == nil {
+		err = errors.Join(w.Add([]int32{1, 2}, []bool{false, true}), w.Close(Source{}))
+	}
+	if info, err2 := os.Lstat(out); err != nil || err2 != nil || info.Mode()&os.ModeSymlink == 0 || !Is(real) {
+		t.Errorf("a link to an empty folder: %v, %v, %v", err, info, err2)
 	}
 }
 

@@ -39,11 +39,13 @@ func Create(dir string, m Manifest, shardTokens int64) (*Writer, error) {
 		}
 		return nil, f.Help("give another folder with -o")
 	}
-	parent := filepath.Dir(filepath.Clean(dir))
-	err := os.MkdirAll(parent, 0o777)
+	place, err := aside.Place(dir)
+	if err != nil {
+		return nil, fault.New("MT0623", dir, "it cannot be written").Wrap(cause(err)).Help("give a folder that is not there yet with -o")
+	}
 	var tmp *aside.Folder
-	if err == nil {
-		tmp, err = aside.Make(parent, Temporary)
+	if err = os.MkdirAll(filepath.Dir(place), 0o777); err == nil {
+		tmp, err = aside.Make(filepath.Dir(place), Temporary)
 	}
 	if err != nil {
 		return nil, cannotWrite(dir, err)
@@ -52,7 +54,7 @@ func Create(dir string, m Manifest, shardTokens int64) (*Writer, error) {
 	if m.Width = 4; m.Tokenizer.Vocab <= 1<<16 {
 		m.Width = 2
 	}
-	return &Writer{m: m, dir: dir, tmp: tmp, limit: shardTokens}, nil
+	return &Writer{m: m, dir: place, tmp: tmp, limit: shardTokens}, nil
 }
 
 func cannotWrite(path string, err error) error {
@@ -186,12 +188,6 @@ func (w *Writer) Close(s Source) error {
 	text, err := json.MarshalIndent(&w.m, "", "  ")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(w.tmp.Path, ManifestFile), append(text, '\n'), 0o666)
-	}
-	if err == nil {
-		err = os.Remove(w.dir) // an empty folder of that name
-		if os.IsNotExist(err) {
-			err = nil
-		}
 	}
 	if err == nil {
 		err = w.tmp.Move(w.dir)
