@@ -6,13 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/megatrain/mtc/compiler"
 	"github.com/megatrain/mtc/compiler/cost"
 	"github.com/megatrain/mtc/compiler/planner"
+	"github.com/megatrain/mtc/compiler/schedule"
 	"github.com/megatrain/mtc/compiler/view"
 	"github.com/megatrain/mtc/lang/diag"
 	"github.com/megatrain/mtc/runtime/plan"
@@ -99,22 +103,44 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 	all := s.alternatives(o, choice)
 	m := newMeter(e.err, "comparing")
 	defer m.end()
-	for i, c := range all {
-		m.say(fmt.Sprintf("%s, %d of %d", c.flags, i+1, len(all)))
-		x := view.Choice{What: c.flags}
-		sched, err := c.schedule(ctx, path)
-		if err == nil {
-			x.Step, err = sched.Predict(t.Machine, plan.Steady)
-		}
-		if alone := c.alone(ctx, path, choice, t); alone != nil && (err != nil || alone.Line.Seconds < x.Step.Line.Seconds) {
-			x.Step, err = alone, nil
-		}
-		if err != nil {
-			x.Step, x.Err = nil, firstFinding(err)
-		}
-		out = append(out, x)
+	out = make([]view.Choice, len(all))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	var fault atomic.Pointer[any] // a panic, which goes on in this goroutine
+	for range min(runtime.GOMAXPROCS(0), 4) { // each holds the tasks of a schedule or two
+		workers.Go(func() {
+			defer func() {
+				if r := recover(); r != nil {
+					fault.Store(&r)
+				}
+			}()
+			for i := int(next.Add(1)) - 1; i < len(all); i = int(next.Add(1)) - 1 {
+				m.say(fmt.Sprintf("%s, %d of %d", all[i].flags, i+1, len(all)))
+				out[i] = all[i].compare(ctx, path, choice, t)
+			}
+		})
+	}
+	workers.Wait()
+	if r := fault.Load(); r != nil {
+		panic(*r)
 	}
 	return out, chosen, ""
+}
+
+// compare is what comes of an alternative on the machine of a step.
+func (a alternative) compare(ctx context.Context, path string, choice *planner.Choice, t *view.Step) view.Choice {
+	x := view.Choice{What: a.flags}
+	sched, err := a.schedule(ctx, path)
+	if err == nil {
+		x.Step, err = sched.Predict(t.Machine, plan.Steady)
+	}
+	if alone := a.alone(ctx, path, choice, t); alone != nil && (err != nil || alone.Line.Seconds < x.Step.Line.Seconds) {
+		x.Step, err = alone, nil
+	}
+	if err != nil {
+		x.Step, x.Err = nil, firstFinding(err)
+	}
+	return x
 }
 
 // compiledAs is the schedule of a .mt, and the planner's choice where it chooses.
@@ -136,8 +162,12 @@ func compiledAs(ctx context.Context, path string, o compileOptions) (*view.Sched
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := view.Compiled(res.Plan, cost.WorkOf(res.Program))
-	return s, choice, err
+	return made(res.Plan, cost.WorkOf(res.Program)), choice, nil
+}
+
+// made is the schedule of a plan that has just been made, as far as predictions and sums of memory look at it.
+func made(p *plan.Plan, w *cost.Work) *view.Schedule {
+	return &view.Schedule{File: &schedule.File{Work: w}, Plan: p}
 }
 
 // schedule is that of an alternative. Where the planner chooses, it keeps what takes the most time to choose as
@@ -159,7 +189,7 @@ func (a alternative) schedule(ctx context.Context, path string) (*view.Schedule,
 		r.Quick = true
 		var l diag.List
 		if choice, err = planner.Choose(ctx, r, &l); err == nil {
-			return view.Compiled(choice.Plan, choice.Work)
+			return made(choice.Plan, choice.Work), nil
 		}
 	}
 	return nil, err

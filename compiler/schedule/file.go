@@ -219,6 +219,7 @@ func FileOf(p *plan.Plan) *File {
 			f.Results = append(f.Results, recorders[l][e])
 		}
 	}
+	f.Tasks = make([]FileTask, 0, len(p.Tasks))
 	for i := range p.Tasks {
 		f.Tasks = append(f.Tasks, fileTask(p, &p.Tasks[i], recorders))
 	}
@@ -228,7 +229,7 @@ func FileOf(p *plan.Plan) *File {
 func fileTask(p *plan.Plan, t *plan.Task, recorders [plan.NumLists][]int) FileTask {
 	x := FileTask{
 		ID: t.ID, List: t.List.String(), Kind: t.Kind.String(), Func: t.Func.String(), Lane: t.Lane.String(),
-		Layer: -1, Micro: t.Micro, Step: -t.Back, Reads: []string{}, Writes: []string{}, Waits: []FileWait{},
+		Layer: -1, Micro: t.Micro, Step: -t.Back, Reads: make([]string, 0, len(t.Reads)), Writes: make([]string, 0, len(t.Writes)), Waits: make([]FileWait, 0, len(t.Waits)),
 		FLOPs: t.FLOPs, Bytes: t.Moved,
 	}
 	if t.Unit >= 0 {
