@@ -158,7 +158,9 @@ func (t *Tokenizer) readAdded(f *file) error {
 		for _, n := range t.norm {
 			p = n.apply(p, false)
 		}
-		x.content = p.s
+		if x.content = p.s; x.content == "" {
+			return fmt.Errorf("the token %q is nothing in normalized text", a.Content)
+		}
 		normal = append(normal, x)
 		t.add[a.ID].content = p.s // which is also what it decodes to
 	}

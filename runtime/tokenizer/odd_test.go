@@ -7,6 +7,15 @@ import (
 	"testing"
 )
 
+// An added token that the normalizer leaves nothing of would be found everywhere.
+func TestTokenOfNothing(t *testing.T) {
+	_, err := Parse([]byte(`{"normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": ""}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []},
+		"added_tokens": [{"id": 1, "content": "  ", "normalized": true}]}`))
+	if err == nil || !strings.Contains(err.Error(), "is nothing in normalized text") {
+		t.Errorf("%v", err)
+	}
+}
+
 // Steps and added tokens that few files have: the ids are those that `tokenizers` 0.23.3 gives.
 func TestOddSteps(t *testing.T) {
 	const letters = "ab<m> \u200d\u0902\u093f\u0928_"
