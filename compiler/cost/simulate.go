@@ -165,6 +165,9 @@ func (s *sim) release() {
 func (s *sim) step(l plan.List) error {
 	p, parity := s.c.p, s.steps&1
 	result := int32(-1)
+	if n := p.Lists[l].End - p.Lists[l].Start; cap(s.runs)-len(s.runs) < n { // a few more steps are as long
+		s.runs, s.order = slices.Grow(s.runs, 4*n), slices.Grow(s.order, 4*n)
+	}
 	for i := p.Lists[l].Start; i < p.Lists[l].End; i++ {
 		t := &p.Tasks[i]
 		if !s.priced[l] {

@@ -38,7 +38,7 @@ func (b *builder) settle(o *Options) error {
 			n = int64(len(streaming))
 		}
 		for _, s := range streaming[len(streaming)-int(n):] {
-			b.home[s] = true
+			b.home[s], b.homes = true, true
 		}
 		b.sums = b.groups > 1 && n < int64(len(streaming))
 		if b.sums && n > 0 && !b.clip {
@@ -114,7 +114,7 @@ func (b *builder) updateGrad(s int) plan.BufID {
 // gradients leave just before their update, as many as there are slots for them on the host, so
 // that the host does not wait for the link.
 func (b *builder) lead() int {
-	if b.clip && b.somehow(func(s int) bool { return b.home[s] }) {
+	if b.clip && b.homes {
 		return b.hostSlots - 1
 	}
 	return 0
@@ -124,7 +124,7 @@ func (b *builder) lead() int {
 func (b *builder) sendHome(s int) {
 	slab := &b.p.Slabs[s]
 	t := b.task(plan.Offload, device.D2H)
-	t.Unit, t.Slab, t.Back = b.firstUser(s), s, 1
+	t.Unit, t.Slab, t.Back = b.first[s], s, 1
 	b.copyTask(t, b.stage[s], 0, slab.Grad, 0, b.linkBytes(slab))
 }
 

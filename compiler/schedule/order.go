@@ -121,6 +121,11 @@ func (w *walk) begin(lists []plan.List, segments, tasks int) {
 func (o *orderer) derive(lists []plan.List) ([][][]dep, error) {
 	w := o.walk
 	w.begin(lists, o.seg.n, o.tasks)
+	n := 0
+	for _, l := range lists {
+		n += o.p.Lists[l].End - o.p.Lists[l].Start
+	}
+	w.ids, w.clocks = slices.Grow(w.ids, n), slices.Grow(w.clocks, n)
 	for step, l := range lists {
 		r := o.p.Lists[l]
 		w.starts = append(w.starts, int32(len(w.ids)))

@@ -138,6 +138,7 @@ type builder struct {
 	streams          bool   // some slabs stream
 	half             bool   // gradients of those leave in bf16
 	home             []bool // by slab: it streams, and its gradient waits for the update on the device
+	homes            bool   // those of some do
 	sums             bool   // gradients of groups add up on the host for some slabs
 	ownSlots         int64  // layers that stream with a weight slot of their own, All: every one
 	micros, groups   int
@@ -147,6 +148,7 @@ type builder struct {
 	spans            map[string]int
 	contributors     [][]int // by slab: units that make its gradient, in backward order
 	ring             []int   // by slab: place in the rotation of layer slabs, -1 for others
+	first            []int   // by slab: the unit that binds it first
 	head             int     // the unit with the loss
 	tokens, position int     // values of the model, -1 when none
 
@@ -247,9 +249,6 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	for i := range b.results {
 		b.results[i] = -1
 	}
-	// Tasks are large and many: leave no growing of the slice. A unit and micro-batch has at
-	// most three tasks in each list of training and one in eval, and two feeds in each.
-	b.p.Tasks = b.mem.room(b.micros*(7*len(prog.Units)+6) + b.groups*24*(len(prog.Slabs)+1) + 64)
 	if err := b.survey(); err != nil {
 		return nil, err
 	}
@@ -259,7 +258,28 @@ func newBuilder(prog *ir.Program, o Options) (*builder, error) {
 	if err := b.chains(&o); err != nil {
 		return nil, err
 	}
+	b.p.Tasks = b.mem.room(b.most())
 	return b, nil
+}
+
+// most is how many tasks there are at most: they are large and many, so that the list must not grow. A unit and micro-batch has
+// at most three tasks in each list of training and one in eval, and two feeds in each; what waits on the host leaves and
+// comes back in each list of training.
+func (b *builder) most() int {
+	units, layers := len(b.p.Units), 1
+	for _, u := range b.p.Units {
+		layers = max(layers, u.Layer+1)
+	}
+	waits := units // values between units, and what units keep
+	if n := b.saveCount; n >= 0 {
+		waits = min(waits, int(n))
+	}
+	if n := b.keepCount; n < 0 || n > int64(layers) {
+		waits += units
+	} else {
+		waits += int(n) * ((units + layers - 1) / layers)
+	}
+	return b.micros*(7*units+6+4*waits) + b.groups*24*(len(b.p.Slabs)+1) + 64
 }
 
 // group returns the micro-batches of a group, [lo, hi). Sizes differ by at most one, the

@@ -63,13 +63,13 @@ func (b *builder) survey() error {
 		return fmt.Errorf("the model has no unit with a loss")
 	}
 	b.contributors = make([][]int, len(uses))
-	b.ring = make([]int, len(uses))
+	b.ring, b.first = make([]int, len(uses)), make([]int, len(uses))
 	rotating := 0
 	for s, units := range uses {
 		if len(units) == 0 {
 			return fmt.Errorf("slab %s: no unit uses it", b.p.Slabs[s].Name)
 		}
-		b.ring[s] = -1
+		b.ring[s], b.first[s] = -1, units[0]
 		if b.p.Slabs[s].Frozen {
 			continue
 		}

@@ -82,7 +82,7 @@ func (b *builder) update(s, back int) {
 		lane, scalars = device.Host, b.p.Results
 	}
 	t := b.task(plan.Update, lane)
-	t.Unit, t.Slab, t.Back = b.firstUser(s), s, back
+	t.Unit, t.Slab, t.Back = b.first[s], s, back
 	t.Bind = plan.Bind{
 		Weights: append(b.ids(1), slab.Weight), Grads: append(b.ids(1), b.updateGrad(s)),
 		Lo: slab.Lo, Moments: [2]plan.BufID{slab.M, slab.V}, Scalars: scalars,
@@ -98,18 +98,6 @@ func (b *builder) update(s, back int) {
 		t.Moved -= (f32 - bf16) * slab.Elems
 	}
 	b.emit(t)
-}
-
-// firstUser is the first unit that binds a slab.
-func (b *builder) firstUser(s int) int {
-	for u, unit := range b.p.Units {
-		for _, i := range unit.Slabs {
-			if i == s {
-				return u
-			}
-		}
-	}
-	return -1
 }
 
 // backwardUnit runs a group's micro-batches through a unit's backward (or the head's loss)
