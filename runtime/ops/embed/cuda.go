@@ -24,7 +24,8 @@ const (
 	binBits = 9
 	chunk   = 1024
 	tile    = 64
-	width   = 4 // COLUMNS
+	slice   = 128 // SLICE
+	width   = 4   // COLUMNS
 )
 
 // Up to sortRows rows of small enough ids are grouped by one launch, whose blocks have sortShared bytes of
@@ -75,7 +76,7 @@ func chain(passes int, start bool) *device.Source {
 		n := string(rune('0' + p))
 		launches = append(launches, device.Source{Func: "embed_count" + n, Grid: chunks}, device.Source{Func: "embed_place" + n, Grid: chunks})
 	}
-	launches = append(launches, device.Source{Func: "embed_tiles", Grid: tiles, Work: work}, device.Source{Func: "embed_join", Grid: tiles})
+	launches = append(launches, device.Source{Func: "embed_tiles", Grid: tiles, Work: work})
 	var next *device.Source
 	for i := len(launches) - 1; i >= 0; i-- {
 		l := &launches[i]
@@ -93,18 +94,20 @@ func grouper(*device.Args) device.Grid {
 	return device.Grid{X: groups, Y: 1, Z: 1, Threads: 1024, Shared: sortShared}
 }
 
-// tiles cuts the columns into equal slices of up to 256 threads with 4 columns each.
+// numSlices is how many equal slices of up to 128 threads with 4 columns each the columns are cut into.
+func numSlices(a *device.Args) int64 { return ceil(ceil(a.I[2], width), slice) }
+
 func tiles(a *device.Args) device.Grid {
-	units := ceil(a.I[2], width)
-	slices := ceil(units, 256)
+	units, slices := ceil(a.I[2], width), numSlices(a)
 	return device.Grid{X: int32(ceil(a.I[0], tile)), Y: int32(slices), Z: 1, Threads: int32(ceil(ceil(units, slices), 32) * 32)}
 }
 
-// work holds two lists of sorted rows, the counts of the sort, and the parts of long runs.
+// work holds two lists of sorted rows, the counts of the sort, those of the blocks that are done with a long run,
+// and its parts.
 func work(a *device.Args) int64 {
 	rows := a.I[0]
 	round := func(n int64) int64 { return ceil(n, 16) * 16 }
-	return 2*round(8*rows) + round(4*bins*ceil(rows, chunk)) + 2*4*ceil(rows, tile)*a.I[2]
+	return 2*round(8*rows) + round(4*bins*ceil(rows, chunk)) + round(4*ceil(rows, tile)*numSlices(a)) + 2*4*ceil(rows, tile)*a.I[2]
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }

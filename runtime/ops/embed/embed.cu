@@ -31,17 +31,20 @@ extern "C" __global__ void __launch_bounds__(256) embed_forward(Args a) {
 //  1. embed_start      dweight = add, or 0 (left out when they share memory)
 //  2. embed_count and _place, once for each 9 bits of an id: a stable sort of the rows by id; for few
 //                      rows embed_group brings those of an id together in one launch
-//  3. embed_tiles      walks tiles of 64 sorted rows. A run of one id that lies within a tile goes
-//                      to dweight; what a longer run has in a tile goes to scratch memory
-//  4. embed_join       adds up those runs, each at the tile where it starts
+//  3. embed_tiles      walks tiles of 64 sorted rows. A run of one id that lies within a tile, or a little
+//                      beyond, goes to dweight; what a longer run has in a tile goes to scratch memory,
+//                      from where the last block that has some of it adds it up, in the order of the tiles
 //
-// Work: two lists of sorted rows (id and row), the counts, and the parts of long runs.
+// Work: two lists of sorted rows (id and row), the counts, how many blocks are done with their part of a
+// long run, and the parts.
 // p = {ids, dy, add or null, dweight f32}, i = {rows, V, D}. Mirrored in cuda.go.
 
 #define BINS 512
 #define BIN_BITS 9
 #define CHUNK 1024  // rows that one block places, a thread each
 #define TILE 64
+#define OVER 32   // entries behind a tile in which a run may end that started in it
+#define SLICE 128 // threads of a tile's block, at most: many small blocks end at about the same time
 #define COLUMNS 4  // of a thread: 16 bytes of the table's gradient
 
 struct Sorted {
@@ -56,9 +59,15 @@ __device__ __forceinline__ Sorted* list(const Args& a, int k) {
     return (Sorted*)((char*)a.work + k * round16(8 * a.i[0]));
 }
 __device__ __forceinline__ u32* counts(const Args& a) { return (u32*)list(a, 2); }
+// arrived counts, for the tile where a long run starts and each slice of columns, the blocks that are done.
+__device__ __forceinline__ u32* arrived(const Args& a) { return (u32*)((char*)counts(a) + round16(4 * BINS * num_chunks(a.i[0]))); }
+__device__ __forceinline__ i64 num_arrived(const Args& a) { return num_tiles(a.i[0]) * ceil_div(ceil_div(a.i[2], COLUMNS), SLICE); }
+__device__ __forceinline__ void clear_arrived(const Args& a) {
+    for (i64 k = thread_id(); k < num_arrived(a); k += num_threads()) arrived(a)[k] = 0;
+}
 // parts of long runs: part 0 continues from the tile before, part 1 starts in the tile.
 __device__ __forceinline__ float* part(const Args& a, int k, i64 tile) {
-    float* base = (float*)((char*)counts(a) + round16(4 * BINS * num_chunks(a.i[0])));
+    float* base = (float*)((char*)arrived(a) + round16(4 * num_arrived(a)));
     return base + (k * num_tiles(a.i[0]) + tile) * a.i[2];
 }
 
@@ -97,6 +106,7 @@ __device__ __forceinline__ void count_pass(const Args& a, int pass) {
     const Sorted e = entry(a, pass);
     const bool is = (i64)blockIdx.x * CHUNK + threadIdx.x < a.i[0];
     if (pass == 0 && is) check(a, e.id);
+    if (pass == 0) clear_arrived(a);
     if (threadIdx.x < BINS) n[threadIdx.x] = 0;
     __syncthreads();
     if (is) atomicAdd(&n[e.id >> (pass * BIN_BITS) & (BINS - 1)], 1u);
@@ -190,6 +200,7 @@ extern "C" __global__ void __launch_bounds__(SORT_THREADS) embed_group(Args a) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp * (SORT_ROWS / (SORT_THREADS / 32)) + lane;
     u32 id[SORT_EACH];
     u16 row[SORT_EACH];
+    clear_arrived(a);
 #pragma unroll
     for (int k = 0; k < SORT_EACH; k++) id[k] = first + k * 32 < a.i[0] ? ((const u32*)a.p[0])[first + k * 32] : ~0u;
     u32 here[SORT_EACH], found = 0, lower = 0;
@@ -220,6 +231,7 @@ extern "C" __global__ void __launch_bounds__(SORT_THREADS) embed_group(Args a) {
     if (rows <= SORT_THREADS) {
         if (threadIdx.x < -rows % 4u) ids[rows + threadIdx.x] = ~0u;
         __syncthreads();
+        if (warp * 32 >= rows) return;
         const u32 key = threadIdx.x < rows ? ids[threadIdx.x] : 0;
         int rank = 0;
 #pragma unroll 4
@@ -290,18 +302,19 @@ extern "C" __global__ void __launch_bounds__(SORT_THREADS) embed_group(Args a) {
         if (first + k * 32 < rows) to[first + k * 32] = Sorted{id[k] * GROUPS + blockIdx.x, row[k]};
 }
 
-// walk goes through a tile's rows for the columns c to c + E. s[1 + k] is the tile's entry k,
-// with the neighbours in front and behind; an id of ~0 stands where there is none.
-template <int E> __device__ __forceinline__ void walk(const Args& a, const Sorted* s, int n, i64 tile, i64 c) {
+// walk goes through the entries from..n of a tile's window for the columns c to c + E. s[1 + k] is entry k, with the
+// neighbours in front and behind. continues says that the first run has parts in tiles before, goes_on that
+// the last has some behind.
+template <int E>
+__device__ __forceinline__ void walk(const Args& a, const Sorted* s, int from, int n, bool continues, bool goes_on, i64 tile, i64 c) {
     const i64 d = a.i[2];
     const act_t* dy = (const act_t*)a.p[1] + c;
     float* dw = (float*)a.p[3] + c;
     float acc[E];
 #pragma unroll
     for (int e = 0; e < E; e++) acc[e] = 0.0f;
-    bool continues = s[0].id == s[1].id;
-    constexpr int AHEAD = 8;
-    for (int k = 0; k < n; k += AHEAD) {
+    constexpr int AHEAD = 4;
+    for (int k = from; k < n; k += AHEAD) {
         // Rows, and what they are added to where a run ends, are read before the first is used. An id has
         // one run in the tile, so nothing that is read is written here before.
         Words<E * (int)sizeof(act_t)> v[AHEAD];
@@ -334,39 +347,18 @@ template <int E> __device__ __forceinline__ void walk(const Args& a, const Sorte
             for (int e = 0; e < E; e++) acc[e] = 0.0f;
         }
     }
-    if (s[n].id == s[n + 1].id) store<E>(part(a, continues ? 0 : 1, tile) + c, acc);
+    if (goes_on) store<E>(part(a, continues ? 0 : 1, tile) + c, acc);
 }
 
-__device__ __forceinline__ bool fast_columns(const Args& a) {
-    return a.i[2] % COLUMNS == 0 && aligned(bits_of(a.p[1]) | bits_of(a.p[3]));
-}
-
-// Blocks (tiles, slices of blockDim * COLUMNS columns).
-extern "C" __global__ void __launch_bounds__(256) embed_tiles(Args a) {
-    __shared__ Sorted s[TILE + 2];
-    const i64 rows = a.i[0], d = a.i[2], tile = blockIdx.x;
-    const int n = (int)imin(TILE, rows - tile * TILE);
-    for (int k = threadIdx.x; k < n + 2; k += blockDim.x) {
-        const i64 at = tile * TILE + k - 1;
-        s[k] = at >= 0 && at < rows ? sorted(a)[at] : Sorted{~0u, 0};
-    }
-    __syncthreads();
-    const i64 base = (i64)blockIdx.y * blockDim.x * COLUMNS;
-    if (fast_columns(a)) {
-        const i64 c = base + threadIdx.x * COLUMNS;
-        if (c < d) walk<COLUMNS>(a, s, n, tile, c);
-        return;
-    }
-    for (i64 c = base + threadIdx.x; c < imin(d, base + blockDim.x * COLUMNS); c += blockDim.x) walk<1>(a, s, n, tile, c);
-}
-
-template <int E> __device__ __forceinline__ void join(const Args& a, i64 tile, i64 last, u32 id, i64 c) {
+// join adds up the parts of a run that has one in each of the tiles first..last.
+template <int E> __device__ __forceinline__ void join(const Args& a, i64 first, i64 last, u32 id, i64 c) {
     float* dw = (float*)a.p[3] + id * a.i[2] + c;
     float acc[E], v[E];
-    load<E>(part(a, 1, tile) + c, acc);
+    load<E>(part(a, 1, first) + c, acc);
+    load<E>(dw, v);
     // The most frequent token has a part in many tiles.
-    constexpr int AHEAD = 16;
-    for (i64 t = tile + 1; t <= last; t += AHEAD) {
+    constexpr int AHEAD = 4;
+    for (i64 t = first + 1; t <= last; t += AHEAD) {
         float more[AHEAD][E];
 #pragma unroll
         for (int k = 0; k < AHEAD; k++)
@@ -378,32 +370,99 @@ template <int E> __device__ __forceinline__ void join(const Args& a, i64 tile, i
             for (int e = 0; e < E; e++) acc[e] += more[k][e];
         }
     }
-    load<E>(dw, v);
 #pragma unroll
     for (int e = 0; e < E; e++) v[e] += acc[e];
     store<E>(dw, v);
 }
 
-// Blocks as of embed_tiles.
-extern "C" __global__ void __launch_bounds__(256) embed_join(Args a) {
-    const Sorted* s = sorted(a);
-    const i64 rows = a.i[0], d = a.i[2], tile = blockIdx.x, start = tile * TILE, end = imin(rows, start + TILE);
-    if (end == rows) return;
-    const u32 id = s[end - 1].id;
-    if (s[end].id != id) return;                                        // no run goes on
-    if (s[start].id == id && start > 0 && s[start - 1].id == id) return;  // it did not start here
-    // The last tile that begins in the run. Each warp looks at 32 at once: one after the other they are as
-    // many latencies of memory as the most frequent token has tiles.
-    i64 last = tile + 1;
-    for (int more = 32; more == 32; last += more) {
-        const i64 at = (last + 1 + threadIdx.x % 32) * TILE;
-        more = __popc(__ballot_sync(FULL, at < rows && s[at].id == id));
+__device__ __forceinline__ bool fast_columns(const Args& a) {
+    return a.i[2] % COLUMNS == 0 && aligned(bits_of(a.p[1]) | bits_of(a.p[3]));
+}
+
+// leading is how many of n entries from s on have the id; each warp counts by itself.
+__device__ __forceinline__ int leading(const Sorted* s, int n, u32 id) {
+    int sum = 0;
+    for (int k = threadIdx.x % 32; k - (int)(threadIdx.x % 32) < n; k += 32) sum += __popc(__ballot_sync(FULL, k < n && s[k].id == id));
+    return sum;
+}
+
+// Blocks (tiles, slices of blockDim * COLUMNS columns). A run that ends no more than OVER entries behind the tile
+// in which it starts is that tile's. Others have a part in each tile, and the block that is the last
+// of them to be done with its own adds them up, in order.
+extern "C" __global__ void __launch_bounds__(SLICE, 8) embed_tiles(Args a) {
+    __shared__ Sorted s[TILE + OVER + 2];
+    __shared__ i64 spans[2][2];
+    __shared__ bool last_of[2];
+    const i64 rows = a.i[0], d = a.i[2], tile = blockIdx.x, start = tile * TILE;
+    const Sorted* list = sorted(a);
+    int n = (int)imin(TILE, rows - start);
+    for (int k = threadIdx.x; k < TILE + OVER + 2; k += blockDim.x) {
+        const i64 at = start + k - 1;
+        s[k] = at >= 0 && at < rows ? list[at] : Sorted{~0u, 0};
     }
-    const i64 base = (i64)blockIdx.y * blockDim.x * COLUMNS;
-    if (fast_columns(a)) {
+    const u32 long_ago = tile > 1 ? list[start - TILE - 1].id : ~0u;
+    __syncthreads();
+    const u32 first = s[1].id, end = s[n].id;
+    int from = 0;
+    bool continues = s[0].id == first, goes_on = false;
+    const bool whole = s[0].id == end;  // the tile lies within a run that started before
+    if (continues && long_ago != first) {
+        const int before = leading(s + 1, OVER + 1, first);
+        if (before <= OVER) from = before, continues = false;
+    }
+    if (n == TILE) {
+        const int behind = leading(s + 1 + TILE, OVER + 1, end);
+        if (whole ? continues : behind > OVER) {
+            goes_on = behind > 0;
+        } else if (!whole) {
+            n += behind;
+        }
+    }
+    const i64 base = (i64)blockIdx.y * blockDim.x * COLUMNS, stop = imin(d, base + blockDim.x * COLUMNS);
+    const bool fast = fast_columns(a);
+    if (fast) {
         const i64 c = base + threadIdx.x * COLUMNS;
-        if (c < d) join<COLUMNS>(a, tile, last, id, c);
-        return;
+        if (c < d) walk<COLUMNS>(a, s, from, n, continues, goes_on, tile, c);
+    } else {
+        for (i64 c = base + threadIdx.x; c < stop; c += blockDim.x) walk<1>(a, s, from, n, continues, goes_on, tile, c);
     }
-    for (i64 c = base + threadIdx.x; c < imin(d, base + blockDim.x * COLUMNS); c += blockDim.x) join<1>(a, tile, last, id, c);
+    if (!continues && !goes_on) return;
+    __threadfence();
+    __syncthreads();
+    const bool starts = goes_on && !whole;  // a long run
+    if (threadIdx.x < 32) {
+        // The tiles with a part: 32 are looked at at once.
+        i64 lo = tile, hi = tile;
+        if (continues) {
+            lo--;
+            for (int more = 32; more == 32; lo -= more) {
+                const i64 at = (lo - threadIdx.x) * TILE - 1;
+                more = __popc(__ballot_sync(FULL, at >= 0 && list[at].id == first));
+            }
+        }
+        if (goes_on) {
+            hi++;
+            for (int more = 32; more == 32; hi += more) {
+                const i64 at = (hi + 1 + threadIdx.x) * TILE;
+                more = __popc(__ballot_sync(FULL, at < rows && list[at].id == end));
+            }
+        }
+        if (threadIdx.x == 0 && continues || threadIdx.x == 1 && starts) {
+            const i64 from = threadIdx.x ? tile : lo, to = threadIdx.x || whole ? hi : tile;
+            spans[threadIdx.x][0] = from, spans[threadIdx.x][1] = to;
+            last_of[threadIdx.x] = atomicAdd(arrived(a) + from * gridDim.y + blockIdx.y, 1u) == (u32)(to - from);
+        }
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int k = 0; k < 2; k++) {
+        if (!(k ? starts : continues) || !last_of[k]) continue;
+        __threadfence();
+        if (fast) {
+            const i64 c = base + threadIdx.x * COLUMNS;
+            if (c < d) join<COLUMNS>(a, spans[k][0], spans[k][1], k ? end : first, c);
+        } else {
+            for (i64 c = base + threadIdx.x; c < stop; c += blockDim.x) join<1>(a, spans[k][0], spans[k][1], k ? end : first, c);
+        }
+    }
 }

@@ -58,6 +58,7 @@ using std::isnan;
 static void emu_fail(const char* why);
 template <class T> static inline T __ldcs(const T* p) { return *p; }
 template <class T> static inline void __stcs(T* p, T v) { *p = v; }
+static inline void __threadfence() {}
 template <class T> static inline T atomicAdd(T* p, T v) { T old = *p; *p += v; return old; }
 template <class T> static inline T atomicOr(T* p, T v) { T old = *p; *p |= v; return old; }
 template <class T> static inline T atomicAnd(T* p, T v) { T old = *p; *p &= v; return old; }
