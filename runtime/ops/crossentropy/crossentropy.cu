@@ -477,6 +477,117 @@ extern "C" __global__ void __launch_bounds__(THREADS, S1 <= 104 ? 2 : 1) crossen
 #endif
 }
 
+#ifndef MTC_F32
+// ahead_of is how many elements the vector that p lies in has in front of it.
+__device__ __forceinline__ int ahead_of(const act_t* p) { return (int)(bits_of(p) / 2 % E); }
+
+// unit_of is the unit that begins off elements into the vector low, behind which is high.
+__device__ __forceinline__ uint4 unit_of(uint4 low, uint4 high, int off) {
+    u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+    for (int k = 0; k < 6; k++) w[k] = off & 4 ? w[k + 2] : w[k];
+#pragma unroll
+    for (int k = 0; k < 5; k++) w[k] = off & 2 ? w[k + 1] : w[k];
+#pragma unroll
+    for (int k = 0; k < 4; k++) w[k] = (u32)(((u64)w[k + 1] << 32 | w[k]) >> (off & 1) * 16);
+    return make_uint4(w[0], w[1], w[2], w[3]);
+}
+#endif
+
+// The same for rows that begin anywhere. A block has a row as it lies in memory, in whole vectors; for the sum, a
+// thread puts together the units that it has of every row, wherever that begins, so that the sum has the same
+// bits. An element's gradient does not depend on which thread it is made by.
+extern "C" __global__ void __launch_bounds__(THREADS, S1 <= 104 ? 2 : 1) crossentropy_loose(Args a) {
+#if !defined(MTC_F32) && S0 == 512 && S1
+    constexpr int K = SLOTS;
+    const i64 rows = a.i[0], pitch = a.i[2];
+    const int v = (int)a.i[1], tid = (int)threadIdx.x;
+    act_t* grads = (act_t*)a.p[4];
+    double* losses = (double*)a.work;
+    const float inv = (float)((const double*)a.p[3])[2];
+    const Cap cap(a);
+
+    auto target_of = [&](i64 row) {
+        const int t = row < rows ? ((const int*)a.p[1])[row] : -1;
+        if (t >= v) __trap();
+        return t;
+    };
+    auto logits_of = [&](i64 row) { return (const act_t*)a.p[0] + row * pitch; };
+    // Vector u of the row at x.
+    auto bring = [&](const act_t* x, int u) {
+        const int off = ahead_of(x);
+        if (u * E < off + v) copy16(kept_words + u, x - off + u * E);
+    };
+
+    i64 row = blockIdx.x;
+    int target = target_of(row), next = target_of(row + gridDim.x);
+    float hit = target >= 0 ? cap.of(to_f(logits_of(row)[target])) : 0.0f;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+        if (target >= 0) bring(logits_of(row), k * THREADS + tid);
+    copies_commit();
+    bool odd = false;
+    for (; row < rows; row += gridDim.x) {
+        const int off = ahead_of(logits_of(row));
+        const act_t* ahead = logits_of(row + gridDim.x);
+        const int beyond = target_of(row + 2 * (i64)gridDim.x);
+        const float next_hit = next >= 0 ? cap.of(to_f(ahead[next])) : 0.0f;
+        Gradient g = {cap, 0.0f, 0.0f, 0.0f, 2 * -E};
+        if (target >= 0) {
+            Sum s = {LOWEST, 0.0f};
+            copies_wait<0>();
+            __syncthreads();  // a unit ends in the vector that the next thread copied
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                const int u = k * THREADS + tid, at = u * E;
+                if (at >= v) continue;
+                Unit<act_t> w;
+                w.set(0, unit_of(kept_words[u], kept_words[u + 1], off));
+                float x[E];
+                unpack<E>(w, x, act_t());
+                cap.of(x, E);
+                if (at + E > v) {
+#pragma unroll
+                    for (int e = 0; e < E; e++) x[e] = at + e < v ? x[e] : NOTHING;
+                }
+                s.add(x);
+            }
+            s = s.of_block(odd);  // waits for all: vectors are their own threads' again
+            odd = !odd;
+            g = Gradient{cap, s.top, inv / s.sum, inv, target};
+            if (tid == 0) losses[row] = loss_of(s, hit);
+        } else if (tid == 0) {
+            losses[row] = 0.0;
+        }
+        act_t* d = grads + row * pitch;
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+            const int u = k * THREADS + tid, at = u * E - off;
+            if (at < v) {
+                Unit<act_t> w;
+                float x[E] = {0, 0, 0, 0, 0, 0, 0, 0};
+                if (target >= 0) {
+                    w.set(0, kept_words[u]);
+                    unpack<E>(w, x, act_t());
+                    g.of(at, x);
+                }
+                if (at >= 0 && at + E <= v) {
+                    store<E>(d + at, x);
+                } else {
+#pragma unroll
+                    for (int e = 0; e < E; e++)
+                        if (at + e >= 0 && at + e < v) d[at + e] = to_bf16(x[e]);
+                }
+            }
+            if (next >= 0) bring(ahead, u);
+        }
+        copies_commit();
+        for (i64 at = v + tid; at < pitch; at += THREADS) d[at] = from_f<act_t>(0.f);  // a product may run over the gap
+        target = next, next = beyond, hit = next_hit;
+    }
+#endif
+}
+
 // The second launch, one block: partials += {losses, targets}. Rows are added in groups of 32, each
 // in one order, and the groups one after the other: chunks of whole groups give the same bits as
 // all rows at once.

@@ -11,11 +11,12 @@ import (
 var text string
 
 var (
-	evalCUDA = &device.Source{Text: text, Func: "crossentropy_eval", Grid: grid(0), Spec: spec(0), Work: work, Next: sumCUDA}
-	lossCUDA = &device.Source{Pick: pick}
-	losses   = [...]*device.Source{lossOf(0), lossOf(keeps[1]), lossOf(keeps[2]), lossOf(keeps[3]), lossOf(keeps[4])}
-	rowsCUDA = [...]*device.Source{layouts[0].source(), layouts[1].source(), layouts[2].source()}
-	sumCUDA  = &device.Source{
+	evalCUDA  = &device.Source{Text: text, Func: "crossentropy_eval", Grid: grid(0), Spec: spec(0), Work: work, Next: sumCUDA}
+	lossCUDA  = &device.Source{Pick: pick}
+	losses    = [...]*device.Source{lossOf(0), lossOf(keeps[1]), lossOf(keeps[2]), lossOf(keeps[3]), lossOf(keeps[4])}
+	rowsCUDA  = [...]*device.Source{layouts[0].source(rowsName), layouts[1].source(rowsName), layouts[2].source(rowsName)}
+	looseCUDA = layouts[0].source("crossentropy_loose") // no units in registers
+	sumCUDA   = &device.Source{
 		Text: text, Func: "crossentropy_sum", Spec: spec(0),
 		Grid: func(*device.Args) device.Grid { return device.Grid{X: 1, Y: 1, Z: 1, Threads: 1024} },
 	}
@@ -37,6 +38,9 @@ func pick(t device.Target, a *device.Args) *device.Source {
 			}
 		}
 	}
+	if l := layouts[0]; !t.F32 && a.I[1] > shortRow && (a.P[0].Off-a.P[4].Off)%16 == 0 && a.I[1] <= l.holdsLoose() && l.kib<<10+static <= int64(t.Shared) {
+		return looseCUDA
+	}
 	row := 2 * a.I[1]
 	if t.F32 {
 		row *= 2
@@ -54,6 +58,8 @@ func pick(t device.Target, a *device.Args) *device.Source {
 	return losses[best]
 }
 
+const rowsName = "crossentropy_rows"
+
 // layout is how a block holds rows that it takes one after the other: in the KiB of its shared memory, and in
 // registers, a number of units of each thread. share blocks have a multiprocessor of Hopper.
 type layout struct{ threads, kib, units, share int64 }
@@ -63,9 +69,12 @@ var layouts = [...]layout{{512, 104, 0, 2}, {384, 104, 5, 2}, {1024, 224, 5, 1}}
 // holds is how many elements in bf16 there is room for.
 func (l layout) holds() int64 { return 8 * l.threads * (l.kib<<10/16/l.threads + l.units) }
 
-func (l layout) source() *device.Source {
+// holdsLoose is the same where rows begin anywhere: a vector more, and one is read behind.
+func (l layout) holdsLoose() int64 { return l.holds() - 16 }
+
+func (l layout) source(name string) *device.Source {
 	return &device.Source{
-		Text: text, Func: "crossentropy_rows", Work: work, Next: sumCUDA,
+		Text: text, Func: name, Work: work, Next: sumCUDA,
 		Spec: func(a *device.Args) [4]int64 { return [4]int64{l.threads, l.kib, capped(a)} },
 		Grid: func(a *device.Args) device.Grid {
 			return device.Grid{X: int32(min(a.I[0], 132*l.share)), Y: 1, Z: 1, Threads: int32(l.threads), Shared: int32(l.kib << 10)}
