@@ -47,6 +47,10 @@ func checkBig(m *memory, only string) error {
 		}
 		m.reset()
 		m.scatter()
+		// Writes to memory, of ids, do not wait for what the queue has to do.
+		if err := m.dev.Sync(); err != nil {
+			return err
+		}
 		pairs := c.run(m)
 		if err := m.dev.Sync(); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
