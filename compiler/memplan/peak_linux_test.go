@@ -53,7 +53,9 @@ func TestMeasuredPeakIsThePlans(t *testing.T) {
 	nano := compiler.Options{Path: "../../models/nano.mt", Set: []string{"train.batch=2048 tokens"}}
 	streamed := compiler.Options{Path: "mid.mt", Text: []byte(mid)}
 	streamed.Placement, streamed.Groups, streamed.MicroBatch, streamed.Recompute = "stream", 2, 1, "all"
-	for name, o := range map[string]compiler.Options{"resident": nano, "streamed": streamed} {
+	tasks := compiler.Options{Path: "../../models/nano.mt", Set: []string{"L=40", "D=64", "F=64", "train.seq=32", "train.batch=1024 tokens"}}
+	tasks.MicroBatch = 1
+	for name, o := range map[string]compiler.Options{"resident": nano, "streamed": streamed, "many tasks": tasks} {
 		t.Run(name, func(t *testing.T) {
 			p, binary := built(t, o)
 			dev, host := memplan.Peak(p)
