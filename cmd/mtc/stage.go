@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/megatrain/mtc/runtime/aside"
 )
 
 // stagePrefix begins the name of the folder, inside the build folder, that a build is made in.
@@ -31,7 +33,7 @@ func stageIn(ctx context.Context, target string) (*stage, error) {
 	}
 	_, err := os.Stat(target)
 	fresh := err != nil
-	if err := os.MkdirAll(target, 0o777); err != nil {
+	if err := aside.MakeAll(target); err != nil {
 		return nil, cannotWrite(target, err)
 	}
 	sweepStages(target)

@@ -32,6 +32,15 @@ func Place(dir string) (string, error) {
 	return dir, err
 }
 
+// MakeAll is os.MkdirAll with words for what else has the name.
+func MakeAll(dir string) error {
+	err := os.MkdirAll(dir, 0o777)
+	if os.IsExist(err) {
+		return errors.New("a link of that name leads nowhere")
+	}
+	return err
+}
+
 // Folder is a folder that is being written.
 type Folder struct {
 	Path string

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -87,6 +88,20 @@ func TestASignalLeavesNothing(t *testing.T) {
 		}
 		if list, err := os.ReadDir(dir); err != nil || len(list) != 0 {
 			t.Errorf("%v: left %v, %v", sig, list, err)
+		}
+	}
+}
+
+// TestMakeAllSaysWhatIsThere: "file exists" is no word for a link to nowhere.
+func TestMakeAllSaysWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Skip(err)
+	}
+	for path, want := range map[string]string{filepath.Join(dir, "a", "b"): "", link: "leads nowhere", filepath.Join(link, "x"): "leads nowhere"} {
+		if err := MakeAll(path); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, wanted %q", path, err, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/megatrain/mtc/runtime/aside"
 	"github.com/megatrain/mtc/runtime/fault"
 )
 
@@ -21,7 +22,7 @@ type Folder struct {
 // Lock makes the run folder if need be and takes it; a second training run in it is refused.
 // Systems without file locks do not refuse.
 func Lock(dir string) (*Folder, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := aside.MakeAll(dir); err != nil {
 		return nil, fault.New("MT0623", dir, "the run folder cannot be made").Wrap(cause(err)).Help("give a folder that can be written with --out")
 	}
 	f := &Folder{dir: dir}
