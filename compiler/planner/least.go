@@ -129,14 +129,15 @@ func (s *search) counted(x *search) { s.small, s.lean, s.last = x.small, x.lean,
 // every row, but for the tasks of a step that has many: rows are added until that does not pay.
 func (s *search) leans(place func(c *candidate) []*candidate, of func(m memory) int64) ([]*lean, error) {
 	var out []*lean
-	var why error
+	var why error // of a shape that no plan has; nothing where another one has
+	grew := false
 	seen := map[string]bool{}
 	for _, half := range s.halves() {
 		for _, placement := range s.placements() {
 			least := int64(math.MaxInt64)
-			try := func(rows, every int64) (int64, error) {
+			tried := func(rows, every int64, word string) (int64, error) {
 				got := int64(math.MaxInt64)
-				v, err := s.leanVariant(rows, every)
+				v, err := s.leanVariant(rows, every, word)
 				if err != nil {
 					return got, err
 				}
@@ -157,6 +158,7 @@ func (s *search) leans(place func(c *candidate) []*candidate, of func(m memory) 
 							}
 							continue
 						}
+						grew = true
 						for _, c := range place(c) {
 							key := fmt.Sprintf("%p %+v", c.v, c.options(s))
 							if m, ok := s.estimated(c); ok && !seen[key] {
@@ -168,6 +170,14 @@ func (s *search) leans(place func(c *candidate) []*candidate, of func(m memory) 
 					}
 				}
 				return got, s.ctx.Err()
+			}
+			try := func(rows, every int64) (int64, error) {
+				got, err := int64(math.MaxInt64), error(nil)
+				for _, word := range s.leanWords() {
+					x, e := tried(rows, every, word)
+					got, err = min(got, x), cmp.Or(err, e)
+				}
+				return got, err
 			}
 			at := int64(0)
 			for k, rows := range s.leanRows() {
@@ -195,7 +205,7 @@ func (s *search) leans(place func(c *candidate) []*candidate, of func(m memory) 
 			}
 		}
 	}
-	if len(out) == 0 && why != nil {
+	if !grew && why != nil {
 		return nil, why
 	}
 	slices.SortStableFunc(out, func(a, b *lean) int { return cmp.Compare(of(a.memory), of(b.memory)) })
@@ -217,12 +227,22 @@ func (s *search) leanRows() []int64 {
 	return out
 }
 
-// leanVariant is the variant of so many rows that takes the least.
-func (s *search) leanVariant(rows, every int64) (*variant, error) {
-	word := "all"
+// leanWords are what to recompute for the least: all, and where there is a single layer nothing too, which spares the memory
+// that what is made again has beside what it is made from.
+func (s *search) leanWords() []string {
 	if s.pinned("recompute") {
-		word = s.r.Options.Recompute
+		return []string{s.r.Options.Recompute}
 	}
+	for _, u := range s.first.Model().Units {
+		if u.Index > 0 {
+			return []string{"all"}
+		}
+	}
+	return []string{"all", "none"}
+}
+
+// leanVariant is the variant of so many rows that takes the least.
+func (s *search) leanVariant(rows, every int64, word string) (*variant, error) {
 	find := func(every int64) *variant {
 		for _, v := range s.lean {
 			if v.rows == rows && v.every == every && v.recompute == word {
@@ -516,7 +536,8 @@ func (s *search) sized(c *candidate) (memory, bool) {
 	if !ok || !ok2 {
 		return m, false
 	}
-	const rounding = 4096 // of buffers that grow by less than they are aligned to
-	m = four.plus(four.minus(three).times(c.groups - 4)).plus(memory{rounding, rounding})
+	// Of buffers that grow by less than they are aligned to: the loss and the tokens of each micro-batch, in f64.
+	rest := 4096 + 16*c.v.micros
+	m = four.plus(four.minus(three).times(c.groups - 4)).plus(memory{rest, rest})
 	return m, true
 }

@@ -130,7 +130,7 @@ func (s *search) stretched(c *candidate, p *plan.Plan) memory {
 	d, h := Need(p, s.m)
 	// Tokens and targets have two copies in each memory.
 	tokens := (c.v.micros - micros) * c.v.rows * c.v.prep.Model().Seq * 4 * 2 * 2
-	h += tokens + max(0, int64(c.tasks()-len(p.Tasks)))*memplan.TaskBytes
+	h += tokens + max(0, int64(c.tasks()-len(p.Tasks)))*memplan.PerTask(p)
 	if s.m.Target == "cpu" {
 		h += tokens
 	} else {

@@ -105,7 +105,11 @@ func savedLayers(asked string, n, bytes int64) string {
 	if n == 0 {
 		return "no layer has values that can wait on the host"
 	}
-	text := fmt.Sprintf("what backward reads of %d layers that do not recompute waits on the host, %s", n, schedule.Bytes(bytes))
+	of := "a layer that does not recompute"
+	if n > 1 {
+		of = fmt.Sprintf("%d layers that do not recompute", n)
+	}
+	text := fmt.Sprintf("what backward reads of %s waits on the host, %s", of, schedule.Bytes(bytes))
 	if k, err := strconv.ParseInt(asked, 10, 64); asked == "all" || err == nil && k > n {
 		text += "; that of the last one stays on the device, since backward begins with it"
 	}
