@@ -32,7 +32,8 @@ func (b *builder) layoutGrads() {
 		b.slots(b.grad, devTrain, "grad", slotsOf{b.every, 0}, gradBytes, b.staying)
 	}
 	name, passing := "grad", int(b.p.GradSlots)
-	if !whole && b.streams && b.p.Slabs[0].Resident {
+	stays := func(s int) bool { return b.ring[s] >= 0 && b.staying(s) } // in the slots above
+	if !whole && b.streams && (b.p.Slabs[0].Resident || b.somehow(stays)) {
 		name = "grad.out"
 	}
 	if b.half {

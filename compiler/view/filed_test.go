@@ -31,6 +31,7 @@ func TestFilesTakeAsLongAsPlans(t *testing.T) {
 			{Placement: "stream", MicroBatch: 1, Groups: 4, Recompute: "all"},
 			{Placement: "stream", MicroBatch: 2, Groups: 2, GradHome: "device", Set: []string{"train.clip=none"}},
 			{Placement: "stream", MicroBatch: 2, GradPrecision: "bf16", Resident: "1"},
+			{Placement: "stream", MicroBatch: 2, Resident: "layer[1]", Set: []string{"train.clip=none"}},
 		} {
 			for _, machine := range []*cost.Machine{Nominal(), cost.Shipped("rtx4090")} {
 				o.Path, o.Text, o.Target = "small.mt", []byte(text), machine.Target
@@ -43,6 +44,13 @@ func TestFilesTakeAsLongAsPlans(t *testing.T) {
 				s, err := Compiled(res.Plan, work)
 				if err != nil {
 					t.Fatal(err)
+				}
+				names := map[string]bool{}
+				for _, b := range s.File.Buffers {
+					if names[b.Name] {
+						t.Errorf("%+v on %s: there are two buffers %s", o, machine.Name, b.Name)
+					}
+					names[b.Name] = true
 				}
 				for l := range plan.NumLists {
 					want, err := cost.SimulateList(res.Plan, work, machine, l)
