@@ -106,7 +106,7 @@ func (s *loaded) choices(ctx context.Context, e *env, t *view.Step) (out []view.
 	out = make([]view.Choice, len(all))
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	var fault atomic.Pointer[any] // a panic, which goes on in this goroutine
+	var fault atomic.Pointer[any]             // a panic, which goes on in this goroutine
 	for range min(runtime.GOMAXPROCS(0), 4) { // each holds the tasks of a schedule or two
 		workers.Go(func() {
 			defer func() {
