@@ -111,7 +111,13 @@ func diffSide(ctx context.Context, arg string, o compileOptions) (*loaded, error
 			return nil, err
 		}
 		s, _, err := compiledAs(ctx, arg, o)
-		return &loaded{Schedule: s}, err
+		if err != nil {
+			return nil, err
+		}
+		if s, err = view.Compiled(s.Plan, s.File.Work); err != nil { // with all that is compared
+			return nil, err
+		}
+		return &loaded{Schedule: s}, nil
 	}
 	return loadSchedule([]string{arg})
 }
