@@ -4,16 +4,7 @@ package ir
 // choose what is made again. What those leave alone is shared: calls, weights, parameters, routers.
 func (m *Model) Copy() *Model {
 	out := *m
-	values := make(map[*Value]*Value, 2*len(m.Values))
-	value := func(v *Value) *Value {
-		c := values[v]
-		if c == nil {
-			x := *v
-			c = &x
-			values[v] = c
-		}
-		return c
-	}
+	value := copier(2 * len(m.Values))
 	out.Values = copies(m.Values, value)
 	out.Units = copies(m.Units, func(u *Unit) *Unit {
 		x := *u
@@ -26,16 +17,7 @@ func (m *Model) Copy() *Model {
 // copy is the graph with values and nodes of its own.
 func (g *Graph) copy() *Graph {
 	out := *g
-	values := make(map[*Value]*Value, len(g.Inputs)+len(g.Nodes))
-	value := func(v *Value) *Value {
-		c := values[v]
-		if c == nil {
-			x := *v
-			c = &x
-			values[v] = c
-		}
-		return c
-	}
+	value := copier(len(g.Inputs) + len(g.Nodes))
 	out.Inputs = copies(g.Inputs, value)
 	nodes := make([]Node, len(g.Nodes))
 	out.Nodes = make([]*Node, len(g.Nodes))
@@ -48,6 +30,20 @@ func (g *Graph) copy() *Graph {
 	}
 	out.Outputs = copies(g.Outputs, value)
 	return &out
+}
+
+// copier gives each of about n values its copy, the same one whenever it is asked.
+func copier(n int) func(*Value) *Value {
+	values := make(map[*Value]*Value, n)
+	return func(v *Value) *Value {
+		c := values[v]
+		if c == nil {
+			x := *v
+			c = &x
+			values[v] = c
+		}
+		return c
+	}
 }
 
 func copies[E any](list []E, of func(E) E) []E {
